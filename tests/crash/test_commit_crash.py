@@ -16,7 +16,18 @@ import pytest
 
 from brainiac.events import append, create, move, observe, remove, update
 from brainiac.tree import LocalPlaces
-from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Crash, Kernel, PowerDisk, make_root, open_kernel
+from tests.support.kernel import (
+    EMPTY_STM,
+    STM,
+    CountingDisk,
+    Crash,
+    Kernel,
+    PowerDisk,
+    everything,
+    failing_kernel,
+    make_root,
+    open_kernel,
+)
 
 NOTES = "memory/long_term/concrete/"
 BEFORE = {
@@ -84,7 +95,7 @@ def count_operations(tmp_path: Path) -> int:
     root = tmp_path / "brain"
     prepare(root)
     disk = CountingDisk()
-    kernel = open_kernel(root, disk)
+    kernel = failing_kernel(root, disk)
     commit(kernel)
     kernel.committer.database.close()
     return len(disk.done)
@@ -98,10 +109,10 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
     for number in range(1, total + 1):
         root = tmp_path / "brain"
         stm = prepare(root)
-        broken = open_kernel(root, CountingDisk(number, how))
+        broken = failing_kernel(root, CountingDisk(number, how))
         with pytest.raises(Crash):
             commit(broken)
-        texts = broken.everything()
+        texts = everything(broken)
         for text in (*BEFORE.values(), stm):
             assert any(text in found for found in texts), (number, text)
         broken.committer.database.close()
@@ -113,7 +124,7 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
         seen.add(standing == after)
         if standing == after:
             for text in (*BEFORE.values(), *AFTER.values()):
-                assert any(text in found for found in kernel.everything()), (number, text)
+                assert any(text in found for found in everything(kernel)), (number, text)
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
         assert 1 == sum(e.kind == "prompt-answered" for e in kernel.journal.events()) + (standing == before)
@@ -129,7 +140,7 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
         root = tmp_path / "brain"
         stm = prepare(root)
         disk = PowerDisk(number, how)
-        broken = open_kernel(root, disk)
+        broken = failing_kernel(root, disk)
         with pytest.raises(Crash):
             commit(broken)
         broken.committer.database.close()
@@ -178,11 +189,11 @@ def test_a_commit_that_waits_outlives_the_database(tmp_path: Path, damage: Calla
     root = tmp_path / "brain"
     prepare(root)
     disk = CountingDisk()
-    kernel = open_kernel(root, disk)
+    kernel = failing_kernel(root, disk)
     commit(kernel)
     kernel.committer.database.close()
     stm = prepare(root)
-    broken = open_kernel(root, CountingDisk(disk.done.index("transact") + 1, "after"))
+    broken = failing_kernel(root, CountingDisk(disk.done.index("transact") + 1, "after"))
     with pytest.raises(Crash):
         commit(broken)
     broken.committer.database.close()
@@ -215,7 +226,7 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
     for number in range(1, total + 1, 3):
         root = tmp_path / "brain"
         stm = prepare(root)
-        broken = open_kernel(root, CountingDisk(number, "after"))
+        broken = failing_kernel(root, CountingDisk(number, "after"))
         with pytest.raises(Crash):
             commit(broken)
         broken.committer.database.close()
@@ -246,11 +257,11 @@ def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
     for number in range(1, 40, 3):
         root = tmp_path / "brain"
         stm = prepare(root)
-        broken = open_kernel(root, CountingDisk(total // 2, "torn"))
+        broken = failing_kernel(root, CountingDisk(total // 2, "torn"))
         with pytest.raises(Crash):
             commit(broken)
         broken.committer.database.close()
-        again = open_kernel(root, CountingDisk(number, "torn"))
+        again = failing_kernel(root, CountingDisk(number, "torn"))
         with contextlib.suppress(Crash):
             again.committer.recover()
         again.committer.database.close()
@@ -272,7 +283,7 @@ def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
         script = (
             "import sys; from pathlib import Path; from tests.support.kernel import *\n"
             "from tests.crash.test_commit_crash import commit\n"
-            f"commit(open_kernel(Path({str(root)!r}), CountingDisk({number}, 'torn', is_killed=True)))"
+            f"commit(failing_kernel(Path({str(root)!r}), CountingDisk({number}, 'torn', is_killed=True)))"
         )
         folder = str(Path(__file__).parent.parent.parent)
         ended = subprocess.run([sys.executable, "-c", script], cwd=folder, check=False, capture_output=True)

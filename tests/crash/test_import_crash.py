@@ -9,19 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.events import ExchangesImported
-from brainiac.formats.markdown import parse_exchanges
-from brainiac.history.undo import undo_all
-from brainiac.imports import intake
-from brainiac.imports.intake import import_path
-from brainiac.storage.causes import last_caused
-from brainiac.storage.commit import Committer
-from brainiac.storage.journal import Journal
-from brainiac.testing import make_brain
-from brainiac.tree import LocalPlaces
+from brainiac.testing import command, make_brain
 from tests.support.exports import chatgpt, write_json
-from tests.support.kernel import CountingDisk, Crash, PowerDisk
+from tests.support.kernel import CountingDisk, Crash, PowerDisk, on_disk
+from tests.support.plain_reader import exchanges
 from tests.support.program import Program, run_program
 
 N = 5
@@ -33,16 +26,12 @@ def export(tmp_path: Path) -> Path:
 
 
 def opened(root: Path, disk: CountingDisk | None = None) -> Brain:
-    brain = Brain(root)
-    if disk:
-        brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
-        brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
-    return brain
+    return on_disk(Brain(root), disk) if disk else Brain(root)
 
 
 def said(root: Path) -> list[str]:
     pages = (root / "memory/long_term/events/imported").rglob("*.md")
-    return sorted(event.user for page in pages for event in parse_exchanges(page.read_text("utf-8")))
+    return sorted(one.user for page in pages for one in exchanges(page.name, page.read_bytes()))
 
 
 EXPECTED = sorted(f"{word} {n}" for n in range(N) for word in ("question", "and"))
@@ -53,16 +42,16 @@ def test_an_import_interrupted_anywhere_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[CountingDisk], how: str
 ) -> None:
     """Wherever it ends, whole conversations are in; run again it brings the rest, and one undo takes each run back."""
-    monkeypatch.setattr(intake, "BATCH_ITEMS", 2)
+    monkeypatch.setattr("brainiac.imports.intake.BATCH_ITEMS", 2)
     path, root, kept = export(tmp_path), tmp_path / "brain", tmp_path / "kept"
     made = make_brain(root)
     made.observed.adopt()
     made.close()
     shutil.copytree(root, kept / "root")
-    shutil.copytree(state := LocalPlaces.of(tmp_path, "x").device, kept / "state")
+    shutil.copytree(state := made.places.device, kept / "state")
     disk = CountingDisk()
     whole = opened(root, disk)
-    import_path(whole, path)
+    command(whole, "import", str(path))
     whole.close()
     middles = 0
     for number in range(1, len(disk.done) + 1, 13):
@@ -72,7 +61,7 @@ def test_an_import_interrupted_anywhere_is_gone_on_with(
         failing = kind(number, how)
         broken = opened(root, failing)
         with suppress(Crash):
-            import_path(broken, path)
+            command(broken, "import", str(path))
         broken.committer.database.close()
         if isinstance(failing, PowerDisk):
             failing.fail()
@@ -81,12 +70,12 @@ def test_an_import_interrupted_anywhere_is_gone_on_with(
             brain.committer.recover()
         assert set(said(root)) <= set(EXPECTED)
         middles += 0 < len(said(root)) < len(EXPECTED)
-        import_path(brain, path)
+        command(brain, "import", str(path))
         assert EXPECTED == said(root)
         assert [] == brain.observed.adopt()
         if number % 3 == 1:
             while list(brain.journal.events(kinds={ExchangesImported})) and said(root):
-                undo_all(brain, last_caused(brain))
+                command(brain, "undo", "--last")
             assert [] == said(root)
         brain.close()
     assert middles
@@ -99,14 +88,14 @@ def test_an_import_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
     path = write_json(tmp_path / "conversations.json", talks)
     root = tmp_path / "brain"
     make_brain(root).close()
-    command = ("--brain", str(root), "import", str(path))
+    line = ("--brain", str(root), "import", str(path))
     for so_many in (1, 300):
         with (tmp_path / "log").open("wb") as log:
-            program = Program(*command, out=log)
+            program = Program(*line, out=log)
         while program.poll() is None and len(said(root)) < so_many:
             time.sleep(0.1)
         program.kill()
         program.wait()
     assert 0 < len(said(root)) < 750
-    run_program(*command).check_returncode()
+    run_program(*line).check_returncode()
     assert sorted(f"question {n}" for n in range(250) for _ in range(3)) == said(root)

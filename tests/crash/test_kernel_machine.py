@@ -27,7 +27,18 @@ from brainiac.events import Change, append, create, move, observe, remove, updat
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.storage.files import Disk
 from tests.support.examples import examples
-from tests.support.kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, forget_seen, make_root, open_kernel
+from tests.support.kernel import (
+    OPERATIONS,
+    STM,
+    CountingDisk,
+    Crash,
+    Kernel,
+    everything,
+    failing_kernel,
+    forget_seen,
+    make_root,
+    open_kernel,
+)
 
 FOLDER = "memory/long_term/concrete/"
 PATHS = [FOLDER + "a.md", FOLDER + "b.md", "memory/archive/c.md", "inbox/p.md", STM]
@@ -289,7 +300,7 @@ class KernelMachine(RuleBasedStateMachine):
             if way != "held open" and self.kernel.read(path) is not None:
                 self.person_saves(path, before, after, is_replaced=way == "replaced")
 
-        other = open_kernel(self.kernel.tree.root, InterruptedDisk(at, act, stop_at or 0, how), self.kernel.clock)
+        other = failing_kernel(self.kernel.tree.root, InterruptedDisk(at, act, stop_at or 0, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(other, self.additions({path, also}, line, False), line)
         other.committer.database.close()
@@ -314,7 +325,7 @@ class KernelMachine(RuleBasedStateMachine):
         line = self.line("process")
         changes = self.additions({path, also}, line, False)
         self.kernel.committer.database.close()
-        broken = open_kernel(self.kernel.tree.root, CountingDisk(at, how), self.kernel.clock)
+        broken = failing_kernel(self.kernel.tree.root, CountingDisk(at, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(broken, changes, line)
         broken.committer.database.close()
@@ -360,9 +371,9 @@ class KernelMachine(RuleBasedStateMachine):
         self.kernel.committer.check_displaced()
         self.look()
         assert self.kernel.tracked() == self.kernel.folded()
-        everything = b"\0".join(self.kernel.everything()) + self.git_texts()
+        texts = b"\0".join(everything(self.kernel)) + self.git_texts()
         for line in self.saved:
-            assert line in everything, line
+            assert line in texts, line
         tree = _lines(b"\n".join(self.kernel.tracked().values()))
         for path, lines in self.owed.items():
             assert lines <= tree, (path, lines - tree, self.kernel.read(path))

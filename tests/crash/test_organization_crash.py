@@ -13,12 +13,9 @@ import pytest
 from brainiac_plugins.organization.run import organize
 from brainiac_plugins.organization.upkeep import Upkeep
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import ManualClock
-from brainiac.storage.commit import Committer
-from brainiac.storage.journal import Journal
-from brainiac.tree import LocalPlaces
-from tests.support.kernel import CountingDisk, Crash, Kernel
+from tests.support.kernel import CountingDisk, Crash, Kernel, everything, on_disk
 from tests.support.organized import NOW, SMALL, Constructed, Scene, construct, expected_places, make_scene
 
 
@@ -36,7 +33,7 @@ class Rounds:
         Upkeep(scene.brain).tend()
         self.uuids, self.before = scene.uuids, scene.tree()
         scene.brain.close()
-        self._state = LocalPlaces.of(scene.brain.root, "x").device
+        self._state = scene.brain.places.device
         shutil.copytree(folder / "brain", folder / "kept/brain")
         shutil.copytree(self._state, folder / "kept/state")
 
@@ -50,8 +47,7 @@ class Rounds:
         """Open the brain as a fresh process would."""
         brain = Brain(self._folder / "brain", clock=ManualClock(NOW))
         if disk is not None:
-            brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
-            brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+            on_disk(brain, disk)
         return Scene(brain, brain.clock, self.uuids)
 
     def count(self) -> int:
@@ -72,7 +68,7 @@ class Rounds:
         broken.brain.committer.database.close()
         scene = self.open()
         brain = scene.brain
-        texts = kernel_of(brain).everything()
+        texts = everything(kernel_of(brain))
         for path, content in self.before.items():
             assert any(content in text for text in texts), (number, path)
         brain.committer.recover()
@@ -93,7 +89,7 @@ class Rounds:
 
 
 def kernel_of(brain: Brain) -> Kernel:
-    return Kernel(brain.tree, brain.places, brain.journal, brain.committer, brain.observed, brain.clock)
+    return Kernel(brain)
 
 
 @pytest.mark.parametrize("how", ["before", "torn", "after"])

@@ -77,7 +77,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory, variables: dict[str, str])
         with living(root) as served:
             served.answer("a.md", "I moved to Portland in June, where the rain is warm.")
             served.answer("b.md", "[bold]Portland[/bold] has roses, and \x1b[31mbridges\x1b[0m too.")
-            eventually(lambda: not served.state.pending, "rest", 30)
+            eventually(lambda: not served.status["pending"], "rest", 30)
             yield served
 
 

@@ -39,7 +39,7 @@ def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path) -
         eventually(lambda: "Portland" in (root / "memory/short_term.md").read_text(), "reflection", 30)
         assert "Portland" in one.answer("asked.md", "Where do I live?")
         assert 0 == one.terminate()
-    assert 0 == one.state.pid
+    assert not one.status["daemon"]["is_running"]
     assert not is_running(Brain(root))
 
 
@@ -105,4 +105,4 @@ def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path) -> None:
         one.drop("late.md", "I live in Portland.")
         one.process.send_signal(signal.SIGCONT)
         one.wait_for_answer("late.md")
-        eventually(lambda: one.state.watch["overflows"] >= 1, "the overflow is told")
+        eventually(lambda: one.status["daemon"]["watch"]["overflows"] >= 1, "the overflow is told")

@@ -9,15 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.events import create
-from brainiac.health.doctor import examine
-from brainiac.health.overview import overview
-from brainiac.pipeline.daemon import run_once
-from brainiac.tree import LocalPlaces
+from brainiac.testing import command, run_once
 from tests.support.living import events_of, living_brain, places_of, trusted, unfolded
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nrecall: {embedder: none}\n"
@@ -44,7 +42,7 @@ class Used:
     home: Path
     kept: Path
 
-    def restore(self) -> LocalPlaces:
+    def restore(self) -> Any:
         """Put everything as it was."""
         for folder in (self.root, self.home):
             shutil.rmtree(folder, ignore_errors=True)
@@ -129,12 +127,14 @@ def test_a_damaged_file_costs_no_work_and_no_word(
         damage(path, how)
     (used.root / "inbox/second.md").write_text("My dog is called Lily.")
     with opened(used.root) as brain:
-        assert [] == [problem for problem in overview(brain).problems if str(places.state) not in problem]
+        told = command(brain, "status", "--json").json["problems"]
+        assert [] == [problem for problem in told if str(places.state) not in problem]
         assert "Portland" in searched(brain, "Portland")
     with opened(used.root) as brain:
         assert (1, 1) == ((outcome := run_once(brain)).answered, outcome.reflected)
         assert "Lily" in searched(brain, "Lily")
-        problems = [(problem.path, problem.what.split(" uuid")[0]) for problem in examine(brain)]
+        found = command(brain, "doctor", "--json").json["problems"]
+        problems = [(problem["path"], problem["what"].split(" uuid")[0]) for problem in found]
         assert {"lacks", "is missing"} >= {what for path, what in problems if str(places.state) not in path}
     assert 2 == (used.root / "memory/short_term.md").read_text().count("<!-- event: ")
     device = (used.kept / "home/xdg_state_home/brainiac/device_id").read_text().strip()

@@ -64,7 +64,7 @@ def run(
 
 
 def state_of(daemon: Living) -> Path:
-    return places_of(daemon.root).state
+    return Path(places_of(daemon.root).state)
 
 
 def receipt_in_log(daemon: Living) -> str:

@@ -15,12 +15,12 @@ from urllib.parse import unquote
 import pytest
 import typer
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.cli.app import new_app, register_all
-from brainiac.events import Event, new_id
-from brainiac.storage.journal import to_line
+from brainiac.events import new_id
 from brainiac.terminal import one_line
 from brainiac.testing import install_plugin, make_brain, run_once
+from tests.support.commands import do
 from tests.support.openai_server import ChatServer, say
 from tests.support.pipeline import eventually
 from tests.support.program import Program, run_program
@@ -177,9 +177,7 @@ def poison(root: Path, url: str) -> Path:
     run_once(brain)
     brain.close()
     brain = Brain(root)
-    from brainiac_plugins.promotion.run import promote
-
-    promote(brain)
+    do(brain, "promote")
     (brain.tree.inbox / "asked.md").write_text(f"I like tea {EVIL}. Mira likes tea.\n")
     run_once(brain)
     brain.record("poisoned" + NAME, by="plugin" + NAME, data={"what": EVIL, EVIL: [EVIL]})
@@ -209,8 +207,9 @@ def poison(root: Path, url: str) -> Path:
     write(root / f"logs/journal/{NAME}/2999-01-01.jsonl", "no event " + EVIL + "\n")
     with next((root / "logs/journal").glob("[a-z]*-*/2*.jsonl")).open("ab") as journal:
         journal.write(b'{"kind": "' + EVIL.encode() + b'"}\n')
-        event = Event(10_000, new_id(), "2999-01-01T00:00:00Z", "note-edited" + NAME, NAME, NAME, {"x": EVIL}, ())
-        journal.write(to_line(event))
+        line = {"seq": 10_000, "id": new_id(), "at": "2999-01-01T00:00:00Z", "kind": "note-edited" + NAME, "by": NAME}
+        line |= {"cause": NAME, "data": {"x": EVIL}, "changes": []}
+        journal.write(json.dumps(line).encode() + b"\n")
     config = root / "system/config.yaml"
     config.write_text(
         f"brain_id: {brain_id}\nrecall: {{embedder: {YAML}}}\nplugins: {{disabled: [{YAML}]}}\n"

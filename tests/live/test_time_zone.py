@@ -12,23 +12,19 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+import yaml
 from brainiac_plugins.organization.actions import Action, Draft, divide
-from brainiac_plugins.promotion.draft import day_page
-from brainiac_plugins.promotion.run import promote
 from freezegun import freeze_time
 
-from brainiac.brain import Brain
-from brainiac.clock import ManualClock, day_in, moment_in
+from brainiac import Brain, testing
+from brainiac.clock import day_in, iso, moment_in
 from brainiac.events import ModelCalled
-from brainiac.formats.page import parse_exchanges
-from brainiac.llm.catalog import Ledger, cost_rows
+from brainiac.formats.markdown import StmEvent
 from brainiac.llm.schemas import AnswerRequest, Consolidation, Evidence, Operation, Page, Purpose
-from brainiac.search.query import parse_query
-from brainiac.search.text import Analyzer
-from brainiac.settings import Settings, load
-from brainiac.skeleton import create_brain
-from tests.support.commands import Shell
+from tests.support.commands import Shell, do
 from tests.support.models import hit_of, prompt_of
+from tests.support.notes_texts import stm_text
+from tests.support.plain_reader import exchanges
 from tests.support.program import run_program
 from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, pages, tell
 
@@ -40,6 +36,11 @@ def in_zone(root: Path, zone: str = ZONE) -> None:
     """Put a brain's person into a time zone."""
     config = root / "system/config.yaml"
     config.write_text(re.sub(r"(?m)^time_zone: .*$", f"time_zone: {zone}", config.read_text()))
+
+
+def zone_of(root: Path) -> str:
+    """Return the time zone that a brain's settings name."""
+    return str(yaml.safe_load((root / "system/config.yaml").read_text())["time_zone"])
 
 
 def auckland(root: Path, engine: ScriptedEngine | None = None) -> Brain:
@@ -72,10 +73,10 @@ def test_init_takes_the_time_zone_from_the_machine(tmp_path: Path, machine: str,
     """By its IANA name; one that there is none of is not taken. A second init elsewhere changes nothing."""
     root = tmp_path / "brain"
     run_program("init", str(root), env={**os.environ, "TZ": machine}).check_returncode()
-    zone = load(root / "system/config.yaml", Settings).time_zone
+    zone = zone_of(root)
     assert zone == expected or not expected
     run_program("init", str(root), env={**os.environ, "TZ": "Asia/Tokyo"}).check_returncode()
-    assert zone == load(root / "system/config.yaml", Settings).time_zone
+    assert zone == zone_of(root)
 
 
 def test_at_night_in_auckland_commands_say_the_right_day(
@@ -86,7 +87,7 @@ def test_at_night_in_auckland_commands_say_the_right_day(
     By a machine that travelled to another zone. The journal's file and the stamps are UTC.
     """
     root = tmp_path / "brain"
-    create_brain(root)
+    testing.make_brain(root).close()
     in_zone(root)
     shell = Shell(capsys, str(root))
     be_in(monkeypatch, "America/Los_Angeles")
@@ -114,8 +115,9 @@ def test_at_night_in_auckland_commands_say_the_right_day(
         assert "2026-11-22 00:42:0" in shell("why", page).out
 
 
-def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
-    """Folder, file name and title of the day's page; the page's stamps are UTC.
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", ZONE])
+def test_what_was_said_goes_to_the_persons_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    """Folder, file name and title of the day's page, whatever zone the machine has; the page's stamps are UTC.
 
     A page of the same moment under the UTC day, from before, stays as it is. F-ALL-5, F-MEM-7.
     """
@@ -123,6 +125,7 @@ def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
     cat = Operation(action="new", text="User has a cat", subject="Pets", evidence=evidence)
     page = Page(kind="concrete", folder="concrete/pets", title="Pets")
     answers = {Purpose.CONSOLIDATE: Consolidation(operations=[cat]), Purpose.SYNTHESIZE: page}
+    be_in(monkeypatch, zone)
     brain = auckland(tmp_path / "brain", ScriptedEngine(answers))
     in_zone(brain.root)
     former = brain.tree.absolute(f"{LTM}events/2026/11/21/2026-11-21.md")
@@ -131,33 +134,26 @@ def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
     brain.observed.adopt()
     tell(brain, "I have a cat.")
     tell(brain, "I had lunch.", minutes=24 * 60)
-    promoted = promote(brain).event
-    assert promoted is not None
+    do(brain, "promote")
+    (promoted,) = brain.journal.events(kinds={"memory-promoted"})
     assert ["2026-11-22"] == [record["since"] for record in promoted.data["statements"]]
     days = {path: page for path, page in pages(brain).items() if path.startswith("events/")}
     first, second = "events/2026/11/22/2026-11-22.md", "events/2026/11/23/2026-11-23.md"
     assert [first.replace("22", "21"), first, second] == sorted(days)
     assert "# Yesterday in UTC\n\n## Conversation\n" == former.read_text().split("---\n")[-1].lstrip("\n")
-    assert ["I have a cat."] == [event.user for event in parse_exchanges(days[first].text)]
-    assert ["2026-11-21T11:43:00Z"] == [event.at for event in parse_exchanges(days[first].text)]
+    assert ["I have a cat."] == [one.user for one in exchanges(first, days[first].text.encode())]
+    assert 1 == days[first].text.count("### 2026-11-21T11:43:00Z\n")
     assert "22 November 2026" in days[first].title
-
-
-def test_devices_with_one_config_give_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever zone their own machine has."""
-    brain = auckland(tmp_path / "brain")
-    for zone in ("UTC", "America/Los_Angeles", ZONE):
-        be_in(monkeypatch, zone)
-        path, _ = day_page(Brain(brain.root), "2026-11-21T11:42:00Z", is_private=False)
-        assert f"{LTM}events/2026/11/22/2026-11-22.md" == path
 
 
 def test_without_a_time_zone_days_are_those_of_utc(tmp_path: Path) -> None:
     """A config from before there was the setting means what it meant."""
     brain = make_brain(tmp_path / "brain")
+    later(brain, (datetime(2026, 11, 21, 23, 58, tzinfo=UTC) - brain.clock.now()).total_seconds())
+    tell(brain, "I have a cat.", private=True)
     assert "2026-11-21" == brain.day_of("2026-11-21T23:59:00Z")
-    path, _ = day_page(brain, "2026-11-21T23:59:00Z", is_private=True)
-    assert f"{LTM}events/2026/11/21/2026-11-21-private.md" == path
+    do(brain, "promote")
+    assert "events/2026/11/21/2026-11-21-private.md" in pages(brain)
 
 
 def test_a_model_is_told_the_persons_time(tmp_path: Path) -> None:
@@ -178,36 +174,35 @@ def test_a_model_is_told_the_persons_time(tmp_path: Path) -> None:
 def test_days_of_a_query_are_the_persons(tmp_path: Path) -> None:
     """Of `yesterday`, `2d` and "today"."""
     brain = auckland(tmp_path / "brain")
-    analyzer = Analyzer("english", brain.zone)
-    day = datetime(2026, 11, 22).toordinal()
-    assert {"after": [day - 1]} == parse_query("after:yesterday cat", analyzer, brain.now()).narrowing
-    assert {"before": [day - 2]} == parse_query("cat before:2d", analyzer, brain.now()).narrowing
-    assert (day, day) == parse_query("what did I do today", analyzer, brain.now()).days
+    days = [datetime(2026, 11, day, 11, 30, tzinfo=UTC) for day in (19, 20)]  # there the 20th and the 21st
+    events = [StmEvent(f"e{at.day}", iso(at), f"The cat slept, {at.day}.") for at in days]
+    brain.tree.short_term.write_text(stm_text(*events, StmEvent("e21", iso(NIGHT), "The cat slept, now.")))
+    asked = ("cat after:yesterday", "cat before:2d", "cat after:2d before:yesterday", "cat after:today")
+    found = [sorted(hit.anchor for hit in brain.recall.search(query)) for query in asked]
+    assert [["e20", "e21"], [], ["e19"], ["e21"]] == found
 
 
 def test_the_budget_begins_anew_at_the_persons_midnight(tmp_path: Path) -> None:
     """What was spent before it counts no more, and `costs` has it on the day before."""
     brain = auckland(tmp_path / "brain")
-    assert isinstance(brain.clock, ManualClock)
     call = {"purpose": "answer", "model": "m", "cost_usd": 0.5}
-    brain.clock.advance(-43 * 60)  # 23:59
-    brain.record(ModelCalled.kind, by="core_loop", data=call)
-    ledger = Ledger(brain)
-    assert (0.5, 0.0) == ledger.spent_today()
-    brain.clock.advance(120)  # 00:01
-    assert (0.0, 0.0) == ledger.spent_today()
-    brain.record(ModelCalled.kind, by="core_loop", data=call)
-    assert (0.5, 0.0) == ledger.spent_today() == Ledger(brain).spent_today()
-    rows = cost_rows(brain)
-    assert [("2026-11-22", 1), ("2026-11-21", 1)] == [(row.day, row.calls) for row in rows]
-    assert ["2026-11-22"] == [row.day for row in cost_rows(brain, "2026-11-22")]
+    spent = []
+    for seconds, has_spent in ((-43 * 60, True), (120, False), (1, True)):  # 23:59, 00:01
+        later(brain, seconds)
+        if has_spent:
+            brain.record(ModelCalled.kind, by="core_loop", data=call)
+        spent.append(do(brain, "costs", "--json").json["today"]["answers_usd"])
+    assert [0.5, 0.0, 0.5] == spent
+    rows = do(brain, "costs", "--json").json["rows"]
+    assert [("2026-11-22", 1), ("2026-11-21", 1)] == [(row["day"], row["calls"]) for row in rows]
+    assert ["2026-11-22"] == [row["day"] for row in do(brain, "costs", "--days", "1", "--json").json["rows"]]
 
 
 def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path) -> None:
     """A line of the digest names the day on which it was said there; a page of that night lies in that day's part."""
     brain = auckland(tmp_path / "brain", ScriptedEngine({Purpose.CONSOLIDATE: Consolidation()}))
     tell(brain, "I have a cat.")
-    promote(brain)
+    do(brain, "promote")
     (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))
     draft = Draft(brain, brain.pages(), lambda path: True)
     draft.carry_out([Action("compress", (day.path,), f"{LTM}events/2026/11")])

@@ -23,7 +23,7 @@ from brainiac.errors import StorageError
 from brainiac.events import Event, create, new_id, update
 from brainiac.storage.files import Disk
 from brainiac.storage.serving import is_running
-from tests.support.kernel import OPERATIONS, STM, make_root, open_kernel
+from tests.support.kernel import OPERATIONS, STM, failing_kernel, make_root, open_kernel
 from tests.support.living import (
     CONFIG,
     Living,
@@ -310,7 +310,7 @@ def test_a_disk_that_is_full_at_any_write_leaves_a_commit_whole_or_undone(tmp_pa
     """At each operation in turn; freed, the same process goes on, and the tree is what the journal says."""
     for stop_at in range(1, 60):
         disk = FullDisk()
-        kernel = open_kernel(make_root(tmp_path / f"b{stop_at}"), disk)
+        kernel = failing_kernel(make_root(tmp_path / f"b{stop_at}"), disk)
         kernel.observed.adopt()
         before = kernel.read(STM) or b""
         disk.left, disk.is_torn = stop_at, is_torn

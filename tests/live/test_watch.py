@@ -8,14 +8,13 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from brainiac import Brain
 from brainiac.pipeline.watch import Watcher
-from brainiac.settings import WatchSettings
-from brainiac.tree import Tree
 from tests.support.pipeline import eventually, make_folder
 
 
@@ -47,12 +46,14 @@ def root(tmp_path: Path) -> Path:
 @contextmanager
 def watching(root: Path, settings: dict[str, object] | None = None) -> Iterator[tuple[Watcher, Seen]]:
     seen, values = Seen(root), settings if settings is not None else {}
-    watcher = Watcher(Tree(root), lambda: WatchSettings.model_validate(values), seen.path, seen.loss)
-    watcher.start()
-    try:
-        yield watcher, seen
-    finally:
-        watcher.stop()
+    with closing(Brain(root)) as brain:
+        default = brain.settings.watch
+        watcher = Watcher(brain.tree, lambda: default.model_copy(update=values), seen.path, seen.loss)
+        watcher.start()
+        try:
+            yield watcher, seen
+        finally:
+            watcher.stop()
 
 
 @pytest.mark.parametrize("settings", [{}, {"polling": True, "polling_seconds": 0.05}], ids=["events", "polling"])

@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
-from brainiac.cli.brains import set_up
-from brainiac.events import content_hash
-from brainiac.history.copies import settle_versions
-from brainiac.storage.commit import Committer
-from brainiac.storage.journal import Journal
-from brainiac.testing import CountingDisk, Crash, FileSync, run_once
+from brainiac import Brain
+from brainiac.testing import FileSync, run_once
+from tests.support.commands import do
 
 JOURNALS = "logs/"
 
@@ -31,13 +26,11 @@ class Device:
         home: Where its state, cache and config are.
         root: The brain.
         patch: Sets the environment.
-        seen: The hash of each text that stood in a file of memory, inbox or settings when its daemon looked.
     """
 
     home: Path
     root: Path
     patch: pytest.MonkeyPatch
-    seen: set[str] = field(default_factory=set)
 
     @contextmanager
     def opened(self) -> Iterator[Brain]:
@@ -53,23 +46,9 @@ class Device:
         for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
             self.patch.setenv(variable, str(self.home / variable))
 
-    def look(self) -> None:
-        """Do what a daemon does of its own accord: take in what changed, and merge what two devices wrote."""
-        with self.opened() as brain:
-            brain.observed.adopt()
-            self._note_texts(brain)
-            settle_versions(brain)
-            self._note_texts(brain)
-
-    def _note_texts(self, brain: Brain) -> None:
-        texts = {path: content_hash(raw) for path, raw in self.files().items() if brain.tree.is_tracked(path)}
-        # what is being saved at this moment is looked at again
-        self.seen |= {digest for path, digest in texts.items() if brain.observed.hash_of(path) == digest}
-
     def run(self) -> None:
         with self.opened() as brain:
             run_once(brain)
-            self._note_texts(brain)
 
     def drop(self, path: str, text: str) -> None:
         target = self.root / path
@@ -82,21 +61,7 @@ class Device:
     def promote(self) -> None:
         with self.opened() as brain:
             if brain.is_active:
-                promote(brain)
-
-    def crash(self, disk: CountingDisk) -> None:
-        """Take in what changed, merge and promote, on a disk that stops in the middle; nothing is put in order then."""
-        self.enter()
-        brain = Brain(self.root)
-        brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
-        brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
-        with suppress(Crash):
-            brain.observed.adopt()
-            settle_versions(brain)
-            if brain.is_active:
-                promote(brain)
-        brain.committer.database.close()
-        brain.database.close()
+                do(brain, "promote")
 
     def files(self) -> dict[str, bytes]:
         """Return what is synced: all but what belongs to one machine."""
@@ -136,7 +101,8 @@ class Git:
         for device in others:
             subprocess.run(["git", "clone", "-q", hub, device.root], check=True)
         for device in devices:
-            set_up(device.root)
+            with device.opened() as brain:
+                do(brain, "git", "setup")
 
     def sync(self, source: Device, target: Device, part: str = "") -> None:
         for device in (source, target):

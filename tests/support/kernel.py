@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import Any
 from brainiac import Brain
 from brainiac.clock import Clock, ManualClock
 from brainiac.storage.commit import Committer
-from brainiac.storage.database import FILE, StateDatabase
-from brainiac.storage.external_edits import ExternalEdits
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.files import Disk
 from brainiac.storage.journal import BlobStore, Journal
 from brainiac.storage.transactions import WriteAhead
 from brainiac.testing import CountingDisk as CountingDisk
 from brainiac.testing import Crash as Crash
-from brainiac.tree import LocalPlaces, Tree
 
 STM = "memory/short_term.md"
 EMPTY_STM = (
@@ -32,16 +29,14 @@ EMPTY_STM = (
 OPERATIONS = CountingDisk.OPERATIONS
 
 
-@dataclass
 class Kernel:
-    """A brain's durable part, opened."""
+    """A brain's durable part, opened; what it has is the brain's."""
 
-    tree: Tree
-    places: LocalPlaces
-    journal: Journal
-    committer: Committer
-    observed: ExternalEdits
-    clock: Clock
+    def __init__(self, brain: Brain) -> None:
+        self.brain = brain
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.brain, name)
 
     def advance(self, seconds: float) -> None:
         """Move the clock, which is one moved by hand."""
@@ -69,29 +64,30 @@ class Kernel:
             self.committer.finish_pending()  # after git took the journal back, every file counts as changed
         states = self.committer.file_states.all()
         missing = [path for path in states if not os.path.lexists(self.tree.absolute(path))]
-        return self.observed.restamped() + [path for path in missing if not states[path].is_held]
+        return [*self.observed.restamped(), *(path for path in missing if not states[path].is_held)]
 
     def folded(self) -> dict[str, bytes]:
         """The same, as the journal tells it."""
         fold = self.journal.fold()
         return {path: self.journal.blobs.get(digest) for path, digest in fold.items() if self.tree.is_tracked(path)}
 
-    def everything(self) -> list[bytes]:
-        """Every text that stands in any file: tree, temporaries, blobs, commits that may be unfinished."""
-        texts = [Path(folder, name).read_bytes() for folder, _, names in os.walk(self.tree.root) for name in names]
-        blobs = BlobStore(self.tree.journal / "blobs")
-        for path in blobs.folder.glob("??/*"):
-            if not path.name.startswith("."):
-                texts.append(blobs.get(path.parent.name + path.name.removesuffix(".splice")))
-        with closing(StateDatabase(self.places)) as database:
-            for intent in WriteAhead(database, Disk()).read():
-                texts += intent.texts.values()
-        return texts
+
+def everything(kernel: Kernel) -> list[bytes]:
+    """Every text that stands in any file: tree, temporaries, blobs, commits that may be unfinished."""
+    texts = [Path(folder, name).read_bytes() for folder, _, names in os.walk(kernel.root) for name in names]
+    blobs = BlobStore(kernel.tree.journal / "blobs")
+    for path in blobs.folder.glob("??/*"):
+        if not path.name.startswith("."):
+            texts.append(blobs.get(path.parent.name + path.name.removesuffix(".splice")))
+    with closing(StateDatabase(kernel.places)) as database:
+        for intent in WriteAhead(database, Disk()).read():
+            texts += intent.texts.values()
+    return texts
 
 
-def forget_seen(places: LocalPlaces) -> None:
+def forget_seen(places: Any) -> None:
     """Empty the table of what was seen of each file, which is derived."""
-    with closing(sqlite3.connect(places.state / FILE)) as database, database:
+    with closing(sqlite3.connect(places.state / "state.db")) as database, database:
         database.executescript("DELETE FROM seen; DELETE FROM position")
 
 
@@ -104,13 +100,16 @@ def make_root(root: Path) -> Path:
     return root
 
 
-def open_kernel(root: Path, disk: Disk | None = None, clock: Clock | None = None) -> Kernel:
+def open_kernel(root: Path, *, clock: Clock | None = None) -> Kernel:
     """Open a brain as a fresh process would, without recovering it."""
-    clock = clock or ManualClock(datetime(2025, 9, 16, 15, 30, tzinfo=UTC))
-    tree, places = Tree(root), LocalPlaces.of(root, "test")
-    journal = Journal(tree, places, disk)
-    committer = Committer(tree, places, journal, clock, disk)
-    return Kernel(tree, places, journal, committer, committer.edits, clock)
+    return Kernel(Brain(root, clock=clock or ManualClock(datetime(2025, 9, 16, 15, 30, tzinfo=UTC))))
+
+
+def failing_kernel(root: Path, disk: Disk, clock: Clock | None = None) -> Kernel:
+    """Open it on another disk."""
+    kernel = open_kernel(root, clock=clock)
+    on_disk(kernel.brain, disk)
+    return kernel
 
 
 def on_disk(brain: Brain, disk: Disk) -> Brain:

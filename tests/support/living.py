@@ -9,14 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from brainiac.brain import Brain
-from brainiac.events import Event
-from brainiac.formats.short_term import EMPTY
-from brainiac.host.trust import TrustStore
-from brainiac.storage.database import RunState, StateDatabase, read_run_state
-from brainiac.storage.journal import Journal
-from brainiac.tree import LocalPlaces, Tree
+from brainiac import Brain, Event
+from brainiac.testing import command as told_by
+from brainiac.testing import install_plugin
+from tests.support.notes_texts import EMPTY_STM
 from tests.support.pipeline import eventually, make_folder
 from tests.support.program import Program
 
@@ -27,19 +25,22 @@ START_SECONDS = 60.0
 def living_brain(root: Path, config: str = CONFIG) -> Path:
     """Make a brain with an empty short-term memory."""
     make_folder(root, config)
-    (root / "memory/short_term.md").write_text(EMPTY)
+    (root / "memory/short_term.md").write_text(EMPTY_STM)
     return root
 
 
 def trusted(root: Path, name: str, source: str) -> None:
     """Put a plugin of its own into a brain, trusted on this machine."""
-    (root / f"plugins/{name}.py").write_text(source)
-    TrustStore(places_of(root).state / "trust.json", root / "plugins").trust(name)
+    file = root.parent / f"{name}.py"
+    file.write_text(source)
+    with closing(Brain(root)) as brain:
+        install_plugin(brain, file)
+    file.unlink()
 
 
 def model_machine(url: str) -> None:
     """Let this machine's own config name a server as the one of OpenAI's models."""
-    config = LocalPlaces.of(Path("/"), "default").config
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "brainiac/config.yaml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f"api_bases: {{openai: {url}}}\n")
 
@@ -67,9 +68,15 @@ class Living:
         return self.process.poll() is None
 
     @property
-    def state(self) -> RunState:
-        with closing(StateDatabase(places_of(self.root))) as database:
-            return read_run_state(database)
+    def status(self) -> dict[str, Any]:
+        """What `brainiac status --json` tells."""
+        with closing(Brain(self.root, is_reading=True)) as brain:
+            found: dict[str, Any] = told_by(brain, "status", "--json").json
+            return found
+
+    def serves_as(self, pid: int | None) -> bool:
+        """Return whether the daemon that serves the brain is this process."""
+        return bool(self.status["daemon"].get("pid") == pid)
 
     def drop(self, path: str, text: str | bytes) -> Path:
         """Put a whole file below the inbox."""
@@ -147,7 +154,9 @@ def living(
     one = Living(root, process, log)
     try:
         if is_awaited:
-            eventually(lambda: not one.is_alive or one.state.pid == process.pid, "start", START_SECONDS)
+            eventually(
+                lambda: not one.is_alive or one.status["daemon"].get("pid") == process.pid, "start", START_SECONDS
+            )
             assert one.is_alive, f"it did not start: {log.read_text()[-3000:]}"
         yield one
     finally:
@@ -156,14 +165,16 @@ def living(
         process.wait(30)
 
 
-def places_of(root: Path) -> LocalPlaces:
-    """Return the machine-local places of a brain with the default id."""
-    return LocalPlaces.of(root, "default")
+def places_of(root: Path) -> Any:
+    """Return where this machine keeps what belongs to a brain."""
+    with closing(Brain(root, is_reading=True)) as brain:
+        return brain.places
 
 
-def journal_of(root: Path) -> Journal:
-    """Open a brain's journal for reading."""
-    return Journal(Tree(root), places_of(root))
+def journal_of(root: Path) -> Any:
+    """Return a brain's journal for reading."""
+    with closing(Brain(root, is_reading=True)) as brain:
+        return brain.journal
 
 
 def events_of(root: Path, *kinds: str) -> list[Event]:

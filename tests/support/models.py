@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from brainiac.brain import Brain
+from brainiac import Brain, Exchange, Prompt, Response
 from brainiac.clock import ManualClock
-from brainiac.formats.prompt import Exchange, Prompt, Response, parse_prompt
-from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.formats.markdown import StmEvent
+from brainiac.formats.prompt import parse_prompt
+from brainiac.formats.short_term import Item, ShortTermMemory
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -132,6 +135,11 @@ def answer_request(prompt: Prompt | None = None, hits: Sequence[Hit] | None = No
     """Make a request for an answer."""
     values: dict[str, Any] = {"now": NOW, "short_term": short_term(), "hits": [hit_of()] if hits is None else hits}
     return AnswerRequest(prompt=prompt or prompt_of(), **{**values, **fields})
+
+
+def shown(brain: Brain, request: AnswerRequest, *, model: str = MODEL, gate: Gate | None = None) -> Any:
+    """Return the working memory that a model would be sent for a prompt which names it."""
+    return brain.models.working_memory(replace(request, prompt=replace(request.prompt, model=model)), gate=gate)
 
 
 def run_answer(brain: Brain, request: AnswerRequest | None = None) -> Answer:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brainiac import hookimpl
-from brainiac.brain import Brain
-from brainiac.clock import SYSTEM, Clock, ManualClock, iso
+from brainiac import Brain, Exchange, Prompt, hookimpl
+from brainiac.clock import Clock, ManualClock, iso
 from brainiac.events import content_hash, create, observe, update
-from brainiac.formats.prompt import Exchange, Prompt, Response, render_response
+from brainiac.formats.frontmatter import render_meta
 from brainiac.pipeline.daemon import Daemon
 
 PROCESSES = ("core_loop", "reflection", "promotion", "organization")
@@ -98,15 +98,9 @@ class Scripted:
 def answer(brain: Brain, prompt: Prompt, raw: bytes) -> None:
     """Answer a prompt as it was read, in one commit."""
     target = brain.answered.response_target(prompt)
-    response = Response(
-        path=target.path,
-        text=f"Answer to: {prompt.text}",
-        in_reply_to=prompt.path,
-        prompt_id=prompt.id,
-        prompt_sha256=prompt.sha256,
-        created_at=iso(brain.clock.now()),
-    )
-    text = render_response(response)
+    names = {"prompt_id": prompt.id, "prompt_sha256": prompt.sha256, "created_at": iso(brain.clock.now())}
+    in_reply_to = posixpath.relpath(prompt.path, posixpath.dirname(target.path))
+    text = f"{render_meta({'in_reply_to': in_reply_to, **names})}\nAnswer to: {prompt.text}\n"
     written = create(target.path, text) if target.before is None else update(target.path, target.before, text)
     data = {"prompt": prompt.path, "prompt_id": prompt.id, "prompt_sha256": prompt.sha256, "response": target.path}
     expect = {prompt.path: content_hash(raw)}
@@ -144,16 +138,16 @@ class Running:
             eventually(lambda: self.daemon.bus.is_idle, "idle")
 
 
-def opened(root: Path, plugin: Scripted, clock: Clock = SYSTEM) -> Brain:
+def opened(root: Path, plugin: Scripted, clock: Clock | None = None) -> Brain:
     """Open a brain with a scripted plugin."""
-    brain = Brain(root, clock=clock)
+    brain = Brain(root, clock=clock or Clock())
     brain.plugins.register(plugin, "scripted")
     return brain
 
 
 @contextmanager
 def running(
-    root: Path, plugin: Scripted | None = None, clock: Clock = SYSTEM, *, is_backlog_answered: bool = False
+    root: Path, plugin: Scripted | None = None, clock: Clock | None = None, *, is_backlog_answered: bool = False
 ) -> Iterator[Running]:
     """Run a daemon in this process; the folder is made when it is not there."""
     plugin = plugin or Scripted()

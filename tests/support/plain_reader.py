@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_EXCHANGE = re.compile(r"^### \S[^\n]*\n<!-- (?:event|exchange): (\S+) -->\r?$", re.MULTILINE)
+_EXCHANGE = re.compile(r"^### (\S[^\n]*)\n<!-- (?:event|exchange): (\S+) -->\r?$", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(User|AI|Thoughts):\*\*", re.MULTILINE)
 _CONTROL = re.compile(r"&((?:amp;)*)#(\d+);")
 
@@ -24,6 +24,7 @@ class Said:
     user: str
     ai: str
     is_private: bool
+    at: str = ""
 
 
 def texts(root: Path, *folders: str) -> dict[str, bytes]:
@@ -58,7 +59,7 @@ def exchanges(path: str, content: bytes) -> Iterator[Said]:
         end = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         body = text[head.end() : end]
         is_private = body.lstrip("\n").lower().startswith("<!-- private -->")
-        yield Said(head[1], path, _labelled(body, "User"), _labelled(body, "AI"), is_private)
+        yield Said(head[2], path, _labelled(body, "User"), _labelled(body, "AI"), is_private, head[1].split()[0])
 
 
 def _labelled(body: str, label: str) -> str:

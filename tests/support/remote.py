@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import ManualClock
 from tests.support.models import MODEL, NOW, model_brain, write_machine, write_memory
 from tests.support.openai_server import Behaviour, Captured, ChatServer, call_tools, raw, say, say_json

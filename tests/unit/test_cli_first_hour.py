@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.promotion.filing import tidy_inbox
 
-from brainiac import __version__
+import brainiac
 from brainiac.brain import Brain
 from brainiac.cli.ask import _uninterrupted
 from brainiac.formats.markdown import find_links
@@ -64,7 +64,7 @@ def test_a_brain_whose_identity_was_deleted_is_one(tmp_path: Path, shell: Shell)
 
 def test_the_version_and_help_are_no_mistakes(shell: Shell) -> None:
     """`--version` prints it, and `brainiac` alone shows the commands."""
-    assert (0, f"brainiac {__version__}\n") == ((done := shell("--version")).code, done.out)
+    assert (0, f"brainiac {brainiac.__version__}\n") == ((done := shell("--version")).code, done.out)
     done = shell()
     assert 0 == done.code
     assert "promote" in done.out

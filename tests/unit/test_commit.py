@@ -14,7 +14,7 @@ from brainiac.errors import ConfinementError, ConflictError, UserError
 from brainiac.events import Change, append, content_hash, create, move, observe, remove, update
 from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.files import Disk
-from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Kernel, make_root, open_kernel
+from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Kernel, failing_kernel, make_root, open_kernel
 
 A, B = "memory/long_term/concrete/a.md", "memory/long_term/concrete/b.md"
 
@@ -102,7 +102,7 @@ def test_an_answer_costs_few_fsyncs(kernel: Kernel) -> None:
     kernel.write("logs/access.log", "")
     kernel.committer.close()
     disk = CountingDisk()
-    again = open_kernel(kernel.tree.root, disk)
+    again = failing_kernel(kernel.tree.root, disk)
     again.observed.note_change("inbox/q.md")
     del disk.done[:]
     response = create("inbox/q.response.md", "a")
@@ -266,7 +266,7 @@ def test_a_file_that_an_editor_moved_away_for_a_moment_is_waited_for(kernel: Ker
                 self.saving.start()
             return super().exchange(one, other)
 
-    other = open_kernel(kernel.tree.root, Editor(), kernel.clock)
+    other = failing_kernel(kernel.tree.root, Editor(), kernel.clock)
     event = other.committer.commit("x", by="t", changes=[update(A, "one\n", "ours\none\n")])
     assert "left" not in event.data
     assert b"ours\none\nmine\n" == kernel.read(A)
@@ -300,7 +300,7 @@ def test_without_an_atomic_exchange_a_newer_save_still_stands(kernel: Kernel) ->
             return False
 
     kernel.write(A, "a\n")
-    other = open_kernel(kernel.tree.root, Plain())
+    other = failing_kernel(kernel.tree.root, Plain())
     event = other.committer.commit("x", by="t", changes=[update(A, "a\n", "b\n")])
     assert b"saved just now\n" == kernel.read(A)
     assert [A] == event.data["left"]
@@ -315,7 +315,7 @@ def test_a_full_disk_leaves_nothing_half_done(kernel: Kernel) -> None:
             raise OSError(28, "No space left on device")
 
     disk = Full()
-    other = open_kernel(kernel.tree.root, disk)
+    other = failing_kernel(kernel.tree.root, disk)
     with pytest.raises(OSError, match="No space"):
         other.committer.commit("first", by="t", changes=[create(A, "a\n"), update(STM, EMPTY_STM, EMPTY_STM + "x\n")])
     kernel.committer.commit("second", by="t", changes=[create(B, "b\n")])

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.errors import ModelError
-from brainiac.llm.catalog import count
+from brainiac import ModelError
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block, Stability, budget_tokens, fit, shortened, tokens_of
 from brainiac.search.documents import Hit
-from brainiac.settings import ContextSettings, Settings
 from tests.support import promotions
+from tests.support.commands import do
 from tests.support.examples import examples
-from tests.support.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
+from tests.support.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term, shown
 
 ORIGINS = {"user": "person", "ai": "assistant"}
 
@@ -108,7 +106,7 @@ def test_prompt_over_the_window_is_a_clear_error(tmp_path: Path) -> None:
     """Identity and prompt are never cut: a prompt that is too long is said to be."""
     brain = make_brain(tmp_path, {"context": {"budget_tokens": 3000}})
     with pytest.raises(ModelError, match="`user prompt` takes"):
-        Assembler(brain).assemble(answer_request(prompt_of("word " * 4000)), model=MODEL)
+        shown(brain, answer_request(prompt_of("word " * 4000)))
 
 
 def test_long_term_memory_is_chosen_by_relevance_and_capped(tmp_path: Path) -> None:
@@ -118,7 +116,7 @@ def test_long_term_memory_is_chosen_by_relevance_and_capped(tmp_path: Path) -> N
         hit_of(f"Statement {n} is of some length. " * 6, path=f"memory/long_term/concrete/{n}.md", anchor=f"a{n}")
         for n in range(50)
     ]
-    memory = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL)
+    memory = shown(brain, answer_request(hits=hits))
     (found,) = [b for b in memory.blocks if b.name == "long-term memory"]
     assert 3 < len(found.parts) < 15
     assert "Statement 0 " in found.parts[0]
@@ -131,7 +129,7 @@ def test_tokens_sent_do_not_grow_with_memory(tmp_path: Path) -> None:
     limit = brain.settings.context.memory_tokens
     for found in (80, 800):
         hits = [hit_of(f"Statement {n}. " * 5, path=f"memory/long_term/concrete/{n}.md") for n in range(found)]
-        tokens = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL).block_tokens["long-term memory"]
+        tokens = shown(brain, answer_request(hits=hits)).block_tokens["long-term memory"]
         assert 0.9 * limit < tokens <= limit
 
 
@@ -146,7 +144,7 @@ def test_memory_takes_what_is_worth_most_for_its_tokens(tmp_path: Path) -> None:
             for n in range(9)
         ),
     ]
-    memory = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL)
+    memory = shown(brain, answer_request(hits=hits))
     (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
     assert "long long" not in found.text
     assert [f"> Short {n}." for n in range(8, -1, -1)] == [line for line in found.text.splitlines() if "Short" in line]
@@ -170,10 +168,16 @@ def test_a_model_is_shown_what_is_near_and_one_reply(tmp_path: Path) -> None:
         turn("Rest after a run.", 3, 7.5, "ai"),  # found by its own words
         turn("The bus was late.", 4, 1.0),
     ]
-    memory = Assembler(make_brain(tmp_path)).assemble(answer_request(hits=hits), model=MODEL)
+    memory = shown(make_brain(tmp_path), answer_request(hits=hits))
     (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
-    shown = ["How do I stretch?", "Slowly, of course.", "And for a whole minute.", "Should I run?", "Rest after a run."]
-    assert sorted(shown) == sorted(line[2:] for line in found.text.splitlines() if line.startswith("> "))
+    listed = [
+        "How do I stretch?",
+        "Slowly, of course.",
+        "And for a whole minute.",
+        "Should I run?",
+        "Rest after a run.",
+    ]
+    assert sorted(listed) == sorted(line[2:] for line in found.text.splitlines() if line.startswith("> "))
 
 
 def test_a_how_to_is_whole_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -181,7 +185,7 @@ def test_a_how_to_is_whole_where_it_is_asked_for(tmp_path: Path) -> None:
     bread, soup = ("memory/long_term/skills/bread.md", "memory/long_term/skills/soup.md")
     lines = [("Bread", bread, 9.0), ("Pan", soup, 8.0), ("Pot", soup, 8.0), ("Mix", bread, 1.0), ("Bus", "a.md", 1.0)]
     hits = [hit_of(f"{text}.", path=path, score=score, anchor=text) for text, path, score in lines]
-    memory = Assembler(make_brain(tmp_path)).assemble(answer_request(hits=hits), model=MODEL)
+    memory = shown(make_brain(tmp_path), answer_request(hits=hits))
     (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
     assert ["Bread", "Pan", "Mix"] == [text for text, _, _ in lines if f"- {text}." in found.text]
 
@@ -192,7 +196,7 @@ def test_what_a_statement_says_is_not_shown_raw_too(tmp_path: Path) -> None:
     promotions.tell(brain, "My locker at the gym has the code 4711.")
     promotions.tell(brain, "The gym shows its timetable.\n\nIts sauna opens at nine on Mondays, and the gym at six.")
     promotions.later(brain)
-    promote(brain)
+    do(brain, "promote")
     page = promotions.page_with(brain, "sauna")
     said = brain.read_text(page.path) or ""
     (brain.root / page.path).write_text(said.replace("opens at nine", "opens at eleven"))  # the person's from now on
@@ -200,23 +204,22 @@ def test_what_a_statement_says_is_not_shown_raw_too(tmp_path: Path) -> None:
     hits = brain.recall.search("When does the gym open, and which code has my locker there?", limit=64, now=brain.now())
     raw = {hit.text for hit in hits if hit.kind == "exchange"}
     assert any("4711" in text for text in raw)
-    memory = Assembler(brain).assemble(answer_request(hits=hits, short_term=short_term([])), model=MODEL)
+    memory = shown(brain, answer_request(hits=hits, short_term=short_term([])))
     (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
     assert 1 == found.text.count("4711")
     assert "opens at eleven" in found.text
     assert "opens at nine" in found.text
 
 
-def test_budget_follows_the_window_and_the_setting() -> None:
+def test_budget_follows_the_window_and_the_setting(tmp_path: Path) -> None:
     """A published window bounds the setting; a model no list knows takes the setting as its window.
 
     Seeds: R11.
     """
-    small = Settings(context=ContextSettings(budget_tokens=3000))
-    huge = Settings(context=ContextSettings(budget_tokens=10**6))
-    assert [32_000, 3000] == [budget_tokens(given, "openai/gpt-4o") for given in (Settings(), small)]
-    assert 128_000 - 4096 == budget_tokens(huge, "openai/gpt-4o")
-    assert [8192 - 2048, 3000, 10**6] == [budget_tokens(given, "openai/own") for given in (Settings(), small, huge)]
+    contexts: tuple[dict[str, int], ...] = ({}, {"budget_tokens": 3000}, {"budget_tokens": 10**6})
+    settings = [make_brain(tmp_path / f"{n}", {"context": given}).settings for n, given in enumerate(contexts)]
+    assert [32_000, 3000, 128_000 - 4096] == [budget_tokens(given, "openai/gpt-4o") for given in settings]
+    assert [8192 - 2048, 3000, 10**6] == [budget_tokens(given, "openai/own") for given in settings]
 
 
 def test_shortening_keeps_whole_sentences() -> None:
@@ -225,20 +228,6 @@ def test_shortening_keeps_whole_sentences() -> None:
     assert text == shortened(text, 50, words)
     assert "One is here.\nTwo is there.\n…" == shortened(text, 10, words)
     assert "…" == shortened("a " * 100, 10, words)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a" * 300_000, " " * 300_000, "\n" * 50_000, "日本語" * 10_000, "🙂" * 5_000, "<|endoftext|>"]
-)
-def test_counting_survives_any_text(text: str) -> None:
-    """Long runs that overflow a tokenizer, other scripts and special tokens are counted."""
-    assert (count(text) > 0) is bool(text)
-
-
-def test_counting_errs_on_the_safe_side_for_other_families() -> None:
-    """A model of unknown tokenizer is given a margin."""
-    text = "The user lives in Portland, since 2020. " * 20
-    assert count(text, "openai/gpt-4o") < count(text, "anthropic/claude-sonnet-4-5")
 
 
 def test_lists_are_right_however_much_is_cut(tmp_path: Path) -> None:

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.brain import Brain
-from brainiac.errors import ModelError
-from brainiac.formats.prompt import parse_commands
+from brainiac import Brain, ModelError
 from brainiac.formats.short_term import Item
-from brainiac.llm.catalog import count
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate
@@ -23,7 +20,6 @@ from brainiac.llm.schemas import (
     ReflectRequest,
     Said,
 )
-from brainiac.places import bundled_path
 from brainiac.search.documents import Hit
 from tests.support.models import (
     MODEL,
@@ -37,6 +33,7 @@ from tests.support.models import (
     prompt_of,
     queries_request,
     short_term,
+    shown,
     write_memory,
     write_settings,
 )
@@ -194,7 +191,7 @@ def test_text_is_the_same_for_all_models(brain: Brain) -> None:
 
     Seeds: R7.
     """
-    marked, plain = (Assembler(brain).assemble(answer_request(), model=model).messages for model in (CLAUDE, MODEL))
+    marked, plain = (shown(brain, answer_request(), model=model).messages for model in (CLAUDE, MODEL))
     joined = "".join(part["text"] for message in marked for part in message["content"])
     assert "\n\n".join(message["content"] for message in plain).split() == joined.split()
 
@@ -402,7 +399,7 @@ def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
     Of many facts or tasks those near the exchange are listed, of the summary its beginning. The next call begins with
     all of this one but its facts and its event. Seeds: C2, C4, S2.
     """
-    shipped = bundled_path("system/core_identity.md").read_text("utf-8")
+    shipped = (Path(__file__).parents[2] / "system/core_identity.md").read_text("utf-8")
     brain.tree.core_identity.write_text(shipped + "- Note nothing about my health.\n")
     facts = [*(Item(f"The moon is {day} days old") for day in range(40)), Item("User likes the red kite")]
     tasks = [Item("Water the ferns"), *(Item(f"Paint wall {number}") for number in range(60)), Item("Buy the red kite")]
@@ -412,10 +409,9 @@ def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
         now=NOW, exchange=exchange_of(9, "And the red kite, too."), short_term=short_term(events, **lists)
     )
     prompt = prompt_of("/todo mend it\nYes, that one.", path="inbox/a.md")
-    commands, _ = parse_commands(prompt.text)
     other = replace(
         one,
-        exchange=replace(exchange_of(10, "", "Aye. " * 300), prompt=replace(prompt, commands=tuple(commands))),
+        exchange=replace(exchange_of(10, "", "Aye. " * 300), prompt=prompt),
         conversation=[exchange_of(8, "First turn."), exchange_of(9, "Which kite?", "Do you mean the green one?")],
         short_term=short_term([event_of(3), *events], **{**lists, "facts": [Item("User has a cat")]}),
     )
@@ -430,8 +426,8 @@ def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
     assert in_order(after, "## New Event", "Which kite?", "Do you mean the green one?", "Yes, that one.")
     assert "First turn." not in after
     assert "mend it" not in after  # a command is carried out, not read
-    assert count(after, MODEL) < 900
-    assert count(after, MODEL) - count(stable, MODEL) < 400
+    assert len(after) < 3_600  # of four characters a token
+    assert len(after) - len(stable) < 1_600
 
 
 def test_queries_are_written_from_what_the_prompt_may_refer_to(brain: Brain) -> None:
@@ -439,7 +435,7 @@ def test_queries_are_written_from_what_the_prompt_may_refer_to(brain: Brain) -> 
 
     Seeds: S10, C4, S2.
     """
-    brain.tree.core_identity.write_text(bundled_path("system/core_identity.md").read_text("utf-8"))
+    brain.tree.core_identity.write_text((Path(__file__).parents[2] / "system/core_identity.md").read_text("utf-8"))
     write_memory(brain.root, "concrete/den.md", "Den", 1, f"The den is dark. {'It is dark. ' * 200}^a1b2")
     turns = [exchange_of(number, f"Turn {number}. {'Word ' * 90}", "Aye. " * 300) for number in range(3)]
     prompt = prompt_of(f"When was it sold? {'Tell me more. ' * 400}", "focus: '[[Den]]'", path="inbox/trip/a.md")
@@ -454,4 +450,4 @@ def test_queries_are_written_from_what_the_prompt_may_refer_to(brain: Brain) -> 
         assert absent not in text
     short = queries_request(short_term=short_term(9), hits=[hit_of()])
     assert in_order(brain.models.working_memory(short).text, "Thing 7 happened.", "Thing 8 happened.")
-    assert count(brain.models.working_memory(short).text, MODEL) < 500
+    assert len(brain.models.working_memory(short).text) < 2_000

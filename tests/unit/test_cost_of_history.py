@@ -10,23 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.brain import Brain
+from brainiac import Brain, Exchange, Prompt, Response
 from brainiac.clock import iso
 from brainiac.events import Event, append, create, new_id, observe
-from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.copies import settle_versions
-from brainiac.llm.catalog import Ledger
-from brainiac.pipeline.daemon import answer_one
-from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.features import _known_unit, encode
-from brainiac.search.text import Analyzer
 from brainiac.storage.journal import lines_back
-from brainiac.storage.said import MAX_TURNS
+from tests.support.commands import do
 from tests.support.kernel import make_root, open_kernel
 from tests.support.models import model_brain
 from tests.support.openai_server import ChatServer, say, say_json
 from tests.support.promotions import later, make_brain
 
+MAX_TURNS = 20  # of a conversation, that a model is shown
 _opened: list[str] = []
 
 
@@ -61,7 +56,7 @@ def ask(brain: Brain, path: str) -> None:
     file = brain.root / "inbox" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"What about {file.stem}?\n")
-    answer_one(brain, f"inbox/{path}")
+    do(brain, "ask", "--again", f"inbox/{path}")
 
 
 def exchanges(brain: Brain, folder: str, count: int) -> None:
@@ -153,20 +148,6 @@ def test_line_is_added_to_the_access_log_without_reading_it(tmp_path: Path) -> N
     assert log.read_text().endswith("x\none\ntwo\n")
 
 
-def test_page_that_is_dated_anew_has_only_its_new_turns_analyzed() -> None:
-    """A day's log grows and gets a new date with each promotion: what was said before is not analyzed again."""
-    analyzer = Analyzer("english")
-    turns = tuple(
-        Unit(f"Said {number} on Tuesday, {new_id()}.", UnitKind.TURN, at="2025-09-16T15:30:00Z", speaker="user")
-        for number in range(50)
-    )
-    first = encode(Page("p.md", "P", turns[:40], at="2025-09-16T16:00:00Z"), analyzer)
-    known = _known_unit.cache_info()
-    again = encode(Page("p.md", "P", turns, at="2025-09-17T16:00:00Z"), analyzer)
-    assert 10 == _known_unit.cache_info().misses - known.misses
-    assert again.features.startswith(first.features)
-
-
 def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> None:
     """However long a person takes to decide, looking over reads what was recorded since, not the whole journal."""
     page = "memory/long_term/concrete/garden.md"
@@ -195,7 +176,7 @@ def test_a_start_has_no_earlier_day_read(brain: Brain) -> None:
     with opened() as files:
         again = Brain(brain.root)
         assert again.answered.of("inbox/one.md")
-        Ledger(again).spent_today()
+        do(again, "costs", "--days", "1")
         again.close()
     assert [] == [path for path in files if path == str(earlier)]
 

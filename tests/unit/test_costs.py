@@ -251,4 +251,5 @@ def test_costs_are_shown_by_day_process_and_model(paid: Brain, server: ChatServe
         for row in shown["rows"]
     ]
     assert (0.0232, "core_loop") == (shown["total_usd"], shown["rows"][0]["process"])
-    assert "$0.0232" in do(paid, "costs", "--days", "3650").out
+    assert "3650 days: $0.0232. Today: $0.0232 of $1.00." in do(paid, "costs", "--days", "3650").out
+    assert 0.0232 == do(paid, "status", "--json").json["spent_today_usd"]

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from brainiac.formats.markdown import StmEvent, parse_exchanges
 from brainiac.formats.page import shareable_text
-from brainiac.imports import intake
 from tests.support.commands import Shell
 from tests.support.exports import (
     START,
@@ -27,6 +25,7 @@ from tests.support.exports import (
     write_json,
     write_zip,
 )
+from tests.support.plain_reader import Said, exchanges
 
 TURNS = [("I fly to Lisbon on Friday.", "Enjoy it."), ("My seat is 14C.", "Noted, 14C.")]
 
@@ -60,8 +59,8 @@ def at(shell: Shell, path: str) -> Path:
     return Path(shell.brain) / path
 
 
-def said(shell: Shell) -> list[StmEvent]:
-    return [event for text in pages(shell).values() for event in parse_exchanges(text)]
+def said(shell: Shell) -> list[Said]:
+    return [one for path, text in pages(shell).items() for one in exchanges(path, text.encode())]
 
 
 def texts(shell: Shell) -> list[tuple[str, str]]:
@@ -159,8 +158,8 @@ def test_every_shape_comes_in_once(shell: Shell, tmp_path: Path, shape: Any) -> 
 
 def test_undo_takes_all_of_an_import_back(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One undo takes back what an import brought in many commits, and the same import brings it in again."""
-    monkeypatch.setattr(intake, "BATCH_ITEMS", 2)
-    monkeypatch.setattr(intake, "PAGE_CHARACTERS", 300)
+    monkeypatch.setattr("brainiac.imports.intake.BATCH_ITEMS", 2)
+    monkeypatch.setattr("brainiac.imports.intake.PAGE_CHARACTERS", 300)
     # the first conversation stands in three shards, each with more of it
     shards = [[chatgpt(f"c{n}", TURNS) for n in range(3)], [chatgpt("c0", TURNS * 2)], [chatgpt("c0", TURNS * 9)]]
     for number, shard in enumerate(shards):

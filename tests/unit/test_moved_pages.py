@@ -49,14 +49,14 @@ class Pair:
         self.transport = Syncthing(() if has_journals else (JOURNALS,))
         self.transport.begin((self.desk, self.laptop))
         for device in (self.desk, self.laptop):
-            device.look()
+            device.run()
 
     def meet(self) -> None:
         """Sync and look until nothing changes any more; both hold the same then."""
         for _ in range(6):
             before = self.pages(self.desk), self.pages(self.laptop)
             for device in (self.desk, self.laptop):
-                device.look()
+                device.run()
             self.transport.sync(self.desk, self.laptop)
             self.transport.sync(self.laptop, self.desk)
             if before == (self.pages(self.desk), self.pages(self.laptop)):
@@ -96,7 +96,7 @@ def in_two_steps(pair: Pair) -> None:
     """The old path settles first, and a start lies between, so that the journal has no move."""
     text = (pair.desk.root / OLD).read_text()
     (pair.desk.root / OLD).unlink()
-    pair.desk.look()
+    pair.desk.run()
     pair.desk.drop(NEW, text)
 
 
@@ -131,7 +131,7 @@ def test_moved_to_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     edit(pair.laptop, NEW, "Likes tea", "Likes green tea")
     pair.meet()
     pages = pair.pages(pair.desk)
-    assert ({NEW}, 1) == (set(pages), pages[NEW].count("green tea"))
+    assert ({NEW}, 1) == (set(pages) - {"memory/review.md"}, pages[NEW].count("green tea"))
 
 
 @pytest.mark.parametrize("mover", ["desk", "laptop"])
@@ -165,9 +165,9 @@ def test_a_half_arrived_move_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
     move(pair.desk, OLD, NEW)
     pair.meet()
     move(pair.laptop, NEW, OLD)
-    pair.laptop.look()
+    pair.laptop.run()
     pair.transport.sync(pair.laptop, pair.desk, OLD)
-    pair.desk.look()
+    pair.desk.run()
     pair.meet()
     (text,) = pair.pages(pair.laptop).values()
     assert "Lives in Porto" in text

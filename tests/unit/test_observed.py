@@ -18,7 +18,7 @@ from brainiac.events import FileChange, create, update
 from brainiac.storage.external_edits import MAX_BYTES, NotRestedError
 from brainiac.storage.files import Disk
 from brainiac.testing import World
-from tests.support.kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
+from tests.support.kernel import EMPTY_STM, STM, Kernel, failing_kernel, make_root, open_kernel
 from tests.support.living import events_of, living, living_brain
 from tests.support.pipeline import eventually
 
@@ -448,7 +448,7 @@ def test_a_save_that_our_write_cut_in_two_is_no_deletion(tmp_path: Path) -> None
     save = full.replace("### Goals\n", "### Goals\n- [ ] by hand\n")
     root = make_root(tmp_path / "b")
     (root / STM).write_text(full)
-    kernel = open_kernel(root, SlowSave(save.encode()))
+    kernel = failing_kernel(root, SlowSave(save.encode()))
     kernel.observed.adopt()
     ours = full.replace("## Event Log\n", "## Event Log\nOURS\n")
     kernel.committer.commit("done", by="t", changes=[update(STM, full.encode(), ours.encode())])

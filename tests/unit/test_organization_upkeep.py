@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.organization.upkeep import Upkeep
 
-from brainiac.clock import SYSTEM
-from brainiac.formats.index_page import parse_index
+from brainiac.clock import Clock
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import parse_memory
 from brainiac.pipeline.daemon import Daemon
-from brainiac.storage.links import with_repaired_links
+from tests.support.commands import do, quiet
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from tests.support.pipeline import eventually
 
@@ -34,7 +32,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 @pytest.fixture
 def live(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A brain that a daemon serves, on the system's clock."""
-    made = make_scene(tmp_path / "brain", clock=SYSTEM, config=getattr(request, "param", ALONE))
+    made = make_scene(tmp_path / "brain", clock=Clock(), config=getattr(request, "param", ALONE))
     yield made
     made.brain.close()
 
@@ -45,46 +43,50 @@ def serving(scene: Scene) -> Daemon:
     return daemon
 
 
-def seen(scene: Scene, *paths: str) -> Upkeep:
-    """Let the brain see what stands at paths, and hear of it as the plugin does."""
-    upkeep = Upkeep(scene.brain)
-    upkeep.tend()
+def heard(scene: Scene, *paths: str) -> None:
+    """Let the brain see what stands at paths, and tell the plugins of it as a daemon does."""
     for path in paths:
-        change = scene.brain.observed.note_change(path)
-        if change is not None:
-            upkeep.note_change(change)
-    return upkeep
+        if change := scene.brain.observed.note_change(path):
+            scene.brain.plugins.call("file_changed", brain=scene.brain, change=change)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('[B](../old/b.md "uuid:b")', '[B](b%20x.md "uuid:b")'),
-        ('[B](../old/b.md#^part "uuid:b")', '[B](b%20x.md#^part "uuid:b")'),
-        ('[C](../old/c.md "uuid:c") [B](../old/b.md)', '[C](../old/c.md "uuid:c") [B](b%20x.md)'),
-        (
-            '`[B](../old/b.md "uuid:b")` [w](https://x.y) [h](#b) [[b]]',
-            '`[B](../old/b.md "uuid:b")` [w](https://x.y) [h](#b) [[b]]',
-        ),
-    ],
-)
-def test_a_link_follows_its_page(before: str, after: str) -> None:
-    """By its uuid, or by the path that moved; all else stays byte for byte."""
-    moved = {f"{TOP}/old/b.md": f"{TOP}/new/b x.md"}
-    places = {"b": f"{TOP}/new/b x.md", "c": f"{TOP}/old/c.md"}
-    page = f"{TOP}/new/a.md"
-    assert f"x {after} y" == with_repaired_links(f"x {before} y", was=page, now=page, moved=moved, places=places)
+def in_manifest(scene: Scene, folder: str) -> list[str]:
+    """Return the uuids that the manifest of a folder's index page names."""
+    text = scene.text(f"{TOP}/{folder}/_index.md")
+    return [link.uuid or "" for link in find_links(text.partition("## Manifest")[2].partition("\n## ")[0])]
 
 
-def test_a_moved_pages_own_links_lead_where_they_led() -> None:
-    """With and without uuid, to pages and to other files; one that led nowhere is left as it is."""
-    before = '[B](b.md "uuid:b") [C](c.md) [F](../files/x.pdf) [N](nowhere.md)'
-    after = '[B](../one/b.md "uuid:b") [C](../one/c.md) [F](../files/x.pdf) [N](nowhere.md)'
-    standing = {f"{TOP}/one/c.md", f"{TOP}/files/x.pdf"}
-    places = {"b": f"{TOP}/one/b.md"}
-    assert after == with_repaired_links(
-        before, was=f"{TOP}/one/a.md", now=f"{TOP}/two/a.md", moved={}, places=places, is_standing=standing.__contains__
-    )
+def test_a_link_follows_its_page(scene: Scene) -> None:
+    """By its uuid, or by the path that moved; all else stays byte for byte. A moved page's own links lead where they
+    led, to pages and to other files; one that led nowhere is left as it is."""
+    for name in ("one/b", "one/c"):
+        scene.page(f"concrete/{name}")
+    b, c = (scene.uuids[f"{TOP}/concrete/one/{name}.md"] for name in "bc")
+    changes = {
+        f'[B](../one/b.md "uuid:{b}")': f'[B](../two/b%20x.md "uuid:{b}")',
+        f'[B](../one/b.md#^part "uuid:{b}")': f'[B](../two/b%20x.md#^part "uuid:{b}")',
+        f'[C](../one/c.md "uuid:{c}") [B](../one/b.md)': f'[C](../one/c.md "uuid:{c}") [B](../two/b%20x.md)',
+        f'`[B](../one/b.md "uuid:{b}")` [w](https://x.y) [h](#b) [[b]]': None,
+        "[N](nowhere.md)": None,
+    }
+    source = scene.page("concrete/links/a", body="\n\n".join(changes))
+    own = f'[C](c.md "uuid:{c}") [C](c.md) [F](../../files/x.pdf) [N](nowhere.md)'
+    moved = f'[C](../one/c.md "uuid:{c}") [C](../one/c.md) [F](../../files/x.pdf) [N](nowhere.md)'
+    file = scene.brain.tree.absolute(f"{TOP}/concrete/one/b.md")
+    file.write_text(file.read_text() + own)
+    scene.brain.tree.absolute(f"{TOP}/files").mkdir()
+    scene.brain.tree.absolute(f"{TOP}/files/x.pdf").write_text("x")
+    scene.brain.observed.adopt()
+    quiet(scene.brain)
+    file.parent.with_name("two").mkdir()
+    file.rename(file.parent.with_name("two") / "b x.md")
+    for change in scene.brain.observed.adopt():
+        scene.brain.plugins.call("file_changed", brain=scene.brain, change=change)
+    scene.advance(61)
+    quiet(scene.brain)
+    text = scene.text(source)
+    assert [] == [after for before, after in changes.items() if (after or before) not in text]
+    assert scene.text(f"{TOP}/concrete/two/b x.md").endswith(moved)
 
 
 def test_links_are_healed_after_a_move_by_hand(live: Scene) -> None:
@@ -111,7 +113,7 @@ def test_a_folder_that_a_person_renamed(live: Scene) -> None:
     others = [live.page(f"concrete/people/person-{n}", links=(first,)) for n in range(5)]
     outside = live.page("skills/soup", links=(first, *others))
     live.brain.observed.adopt()
-    Upkeep(live.brain).tend()
+    quiet(live.brain)
     daemon = serving(live)
     try:
         live.brain.tree.absolute(f"{TOP}/concrete/people").rename(live.brain.tree.absolute(f"{TOP}/concrete/friends"))
@@ -120,7 +122,7 @@ def test_a_folder_that_a_person_renamed(live: Scene) -> None:
         eventually(lambda: all(map(live.brain.observed.hash_of, friends)), "every move seen")
     finally:
         daemon.stop()
-    Upkeep(live.brain).tend()
+    quiet(live.brain)
     assert [] == live.problems()
 
 
@@ -128,14 +130,14 @@ def test_links_are_healed_after_a_move_while_nobody_watched(scene: Scene) -> Non
     """The next start finds the move; a page that was moved and edited at once is found by its uuid."""
     target, source = scene.page("concrete/mira"), None
     source = scene.page("skills/soup", links=(target,))
-    upkeep = seen(scene)
+    quiet(scene.brain)
     file = scene.brain.tree.absolute(target)
     file.with_name("mira-and-tom.md").write_text(file.read_text() + "\nAnd Tom.\n")
     file.unlink()
     for change in scene.brain.observed.adopt():
-        upkeep.note_change(change)
+        scene.brain.plugins.call("file_changed", brain=scene.brain, change=change)
     scene.advance(61)
-    upkeep.tend()
+    quiet(scene.brain)
     assert "../concrete/mira-and-tom.md" in scene.text(source)
     assert [] == scene.problems()
 
@@ -145,10 +147,11 @@ def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
     path = f"{TOP}/concrete/note.md"
     before = "---\ntags: [mine]  # my own\nmood: good\n---\n# A note\n\nWritten by hand.\n"
     scene.brain.tree.absolute(path).write_text(before)
-    upkeep = seen(scene, path)
+    quiet(scene.brain)
+    heard(scene, path)
     for seconds, is_rested in ((59, False), (2, True)):
         scene.advance(seconds)
-        upkeep.tend()
+        quiet(scene.brain)
         assert is_rested == (before != scene.text(path))
     memory = parse_memory(path, scene.text(path))
     assert before.splitlines()[1:3] == scene.text(path).splitlines()[1:3]
@@ -159,24 +162,21 @@ def test_a_dropped_note_gets_what_it_lacks_once_it_rests(scene: Scene) -> None:
         memory.emotion,
         memory.reinforcement_count,
     )
-    upkeep.tend()
-    index = f"{TOP}/concrete/_index.md"
-    assert [memory.uuid] == [each.uuid for each in parse_index(index, scene.text(index)).manifest]
+    quiet(scene.brain)
+    assert [memory.uuid] == in_manifest(scene, "concrete")
 
 
 def test_of_two_notes_with_one_uuid_the_newer_gets_a_new_one(scene: Scene) -> None:
     """A copy made by hand, with the original's dates and all, becomes a page of its own; links keep to the original."""
     page = scene.page("concrete/people/mira")
     source = scene.page("skills/soup", links=(page,))
-    upkeep = seen(scene)
+    quiet(scene.brain)
     scene.advance(100)
     copy = f"{TOP}/concrete/a-copy.md"
     scene.brain.tree.absolute(copy).write_text(scene.text(page))
-    change = scene.brain.observed.note_change(copy)
-    assert change is not None
-    upkeep.note_change(change)
+    heard(scene, copy)
     scene.advance(61)
-    upkeep.tend()
+    quiet(scene.brain)
     assert scene.uuids[page] == parse_memory(page, scene.text(page)).uuid
     assert scene.uuids[page] != parse_memory(copy, scene.text(copy)).uuid
     assert [page] == [
@@ -191,26 +191,21 @@ def test_manifests_follow_their_folders(scene: Scene) -> None:
     Seeds: S8.
     """
     page = scene.page("concrete/people/mira")
-    upkeep = seen(scene)
+    quiet(scene.brain)
     index = f"{TOP}/concrete/people/_index.md"
     file = scene.brain.tree.absolute(index)
     file.write_text(
         file.read_text().replace("## Related Memories\n", "## Related Memories\n- mine\n\n## My own\nText.\n")
     )
     other = scene.page("concrete/people/tom")
-    for path in (index, other):
-        change = scene.brain.observed.note_change(path)
-        assert change is not None
-        upkeep.note_change(change)
+    heard(scene, index, other)
     scene.advance(61)
-    upkeep.tend()
-    assert [scene.uuids[page], scene.uuids[other]] == [
-        each.uuid for each in parse_index(index, scene.text(index)).manifest
-    ]
+    quiet(scene.brain)
+    assert [scene.uuids[page], scene.uuids[other]] == in_manifest(scene, "concrete/people")
     assert scene.text(index).endswith("## Related Memories\n- mine\n\n## My own\nText.\n")
     last = scene.brain.journal.last()
-    upkeep.note_page(page)
-    upkeep.tend()
+    scene.brain.plugins.call("memory_modified", brain=scene.brain, path=page)
+    quiet(scene.brain)
     assert last == scene.brain.journal.last()
 
 
@@ -234,11 +229,9 @@ def test_lines_of_a_script_have_memory_organized(live: Scene) -> None:
 
 def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
     """The person ticks the box in their editor, and the page is put to rest."""
-    from brainiac_plugins.organization.run import organize
-
     page = live.page("concrete/vow", days_ago=300, importance="high")
     live.brain.observed.adopt()
-    organize(live.brain)
+    do(live.brain, "organize")
     daemon = serving(live)
     try:
         review = live.brain.tree.review
@@ -246,27 +239,6 @@ def test_a_tick_is_obeyed_by_the_daemon(live: Scene) -> None:
         eventually(lambda: live.pages().get(page) == page.replace(TOP, ARCHIVE), "archived")
     finally:
         daemon.stop()
-
-
-def test_a_brain_has_one_upkeep(scene: Scene) -> None:
-    """Two tiers that ask for it at once, for the first time, get the same one."""
-    plugin = scene.brain.plugins._pluggy.get_plugin("organization")
-    assert plugin
-    for _ in range(20):
-        scene.brain._states.clear()
-        barrier = threading.Barrier(4)
-        found: set[Upkeep] = set()
-
-        def ask(barrier: threading.Barrier = barrier, found: set[Upkeep] = found) -> None:
-            barrier.wait(10)
-            found.add(plugin._upkeep(scene.brain))
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert 1 == len(found)
 
 
 def test_when_memory_is_organized(scene: Scene) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.formats.page import new_memory
-from brainiac.storage import pages
 from brainiac.storage.pages import PageSet
 from tests.support.organized import TOP, Scene, make_scene
 
@@ -21,13 +19,19 @@ OLD, BROKEN, LATIN = "memory/archive/concrete/old.md", f"{TOP}/concrete/broken.m
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     made = make_scene(tmp_path / "brain")
-    write(made, MIRA, new_memory("Mira", uuid="u-mira", now=NOW, statements=["Mira sings."], aliases=["Mimi"]))
-    write(made, TRIP, new_memory("Trip", uuid="u-trip", now=NOW, body='With [Mira](../gone/mira.md "uuid:u-mira").'))
-    write(made, OLD, new_memory("Old", uuid="u-old", now=NOW))
+    write(made, MIRA, page("Mira", "- Mira sings. ^aaaa", "aliases: [Mimi]\n"))
+    write(made, TRIP, page("Trip", 'With [Mira](../gone/mira.md "uuid:u-mira").'))
+    write(made, OLD, page("Old"))
     write(made, BROKEN, "---\ntags: [\n---\n# Broken\n")
     made.brain.tree.absolute(LATIN).write_bytes(b"# Caf\xe9\n")
     yield made
     made.brain.close()
+
+
+def page(title: str, body: str = "", meta: str = "") -> str:
+    """Return a page's text."""
+    stamps = f"created_at: {NOW}\nupdated_at: {NOW}\n"
+    return f"---\nuuid: u-{title.lower()}\n{stamps}{meta}---\n# {title}\n\n{body}\n"
 
 
 def write(scene: Scene, path: str, text: str) -> None:
@@ -38,7 +42,7 @@ def write(scene: Scene, path: str, text: str) -> None:
 
 def age(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything that was written lie for long enough to be believed."""
-    monkeypatch.setattr(pages, "SETTLED_NS", -1)
+    monkeypatch.setattr("brainiac.storage.pages.SETTLED_NS", -1)
 
 
 def test_it_holds_what_can_be_read_and_names_what_cannot(scene: Scene) -> None:
@@ -89,7 +93,7 @@ def test_only_what_changed_is_read_again(scene: Scene, monkeypatch: pytest.Monke
     assert first.pages[MIRA] is not scene.brain.pages().pages[MIRA]
     age(scene, monkeypatch)
     first = scene.brain.pages()
-    write(scene, TRIP, new_memory("Other trip", uuid="u-trip", now=NOW))
+    write(scene, TRIP, page("Trip").replace("# Trip", "# Other trip"))
     os.utime(scene.brain.tree.absolute(BROKEN))
     second = scene.brain.pages()
     assert first.pages[MIRA] is second.pages[MIRA]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.errors import ModelError
-from brainiac.llm.catalog import Endpoint, endpoint_of, facts, is_loopback, provider_of
+from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts, is_loopback, provider_of
 from brainiac.llm.completion import FAILURES, litellm, model_error, retry_after_seconds, scrub
 from brainiac.settings import MachineSettings
 from tests.support.models import answer_request, make_brain, model_brain, write_machine
@@ -242,3 +242,17 @@ def test_facts_of_models_are_read_without_litellm() -> None:
     assert facts("anthropic/claude-sonnet-4-5").window_tokens == 200_000
     assert None is facts("openai/my-own-model").price
     assert "anthropic" == provider_of("claude-sonnet-4-5")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a" * 300_000, " " * 300_000, "\n" * 50_000, "日本語" * 10_000, "🙂" * 5_000, "<|endoftext|>"]
+)
+def test_counting_survives_any_text(text: str) -> None:
+    """Long runs that overflow a tokenizer, other scripts and special tokens are counted."""
+    assert (count(text) > 0) is bool(text)
+
+
+def test_counting_errs_on_the_safe_side_for_other_families() -> None:
+    """A model of unknown tokenizer is given a margin."""
+    text = "The user lives in Portland, since 2020. " * 20
+    assert count(text, "openai/gpt-4o") < count(text, "anthropic/claude-sonnet-4-5")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from brainiac.clock import parse_iso
-from brainiac.formats.prompt import Prompt
+from brainiac import Hit, Prompt
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.offline import FIRST, FOUND, NOTED, NOTHING, PERHAPS, OfflineEngine
 from brainiac.llm.schemas import Answer, AnswerRequest
-from brainiac.search.documents import Hit
 from brainiac.text.tokens import ends_as_question, likeness
 
 AT = "2026-05-01T10:00:00Z"
@@ -28,7 +27,7 @@ def answered(text: str, *hits: Hit, **more: Any) -> Answer:
     """Ask the engine."""
     prompt = Prompt(path="inbox/talk/q.md", text=text, sha256="", at=AT)
     request = AnswerRequest(
-        now=parse_iso(AT),
+        now=datetime.fromisoformat(AT),
         prompt=prompt,
         short_term=ShortTermMemory(),
         hits=hits,

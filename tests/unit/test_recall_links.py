@@ -1,27 +1,25 @@
-"""The link graph: uuid before path, what is dead or alone, and the edits that heal a move."""
+"""The link graph: uuid before path, and who is alone or linked to most."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from brainiac.search.documents import LinkedPage, LinkGraph, links_of
-from brainiac.tree import Tree
-
-TOP = "memory/long_term"
+from tests.support.recalled import CONCRETE, Folder
 
 
-def graph(root: Path, **links: str) -> LinkGraph:
-    """Make a graph of pages `name: text`, their uuids their names."""
-    pages = []
+def graph(root: Path, **links: str) -> Any:
+    """Return the links of a brain with pages `name: text`, their uuids their names."""
+    folder = Folder(root)
     for day, (name, text) in enumerate(links.items(), 1):
-        path = f"{TOP}/concrete/{name}.md" if name != "_index" else f"{TOP}/concrete/_index.md"
-        pages.append(LinkedPage(path, name, name.title(), f"2025-01-{day:02d}", tuple(links_of(path, text))))
-    return LinkGraph(pages, Tree(root))
+        head = f"---\nuuid: {name}\nupdated_at: 2025-01-{day:02d}T00:00:00Z\n---\n"
+        folder.write(path(name), f"{head}# {name.title()}\n\n{text}\n")
+    return folder.recall().links
 
 
 def path(name: str) -> str:
     """Return a page's path."""
-    return f"{TOP}/concrete/{name}.md"
+    return f"{CONCRETE}/{name}.md"
 
 
 def test_forward_and_back_by_uuid_and_path(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from brainiac.server.address import FILE, TOKEN, call, read_address, token_of
 from brainiac.server.app import STRANGER_SECONDS, serving
-from brainiac.server.guard import MAX_BODY_BYTES
 from tests.support.attacks import ATTACKS, ENDPOINTS, EVIL, Attack, sent
 from tests.support.models import make_brain
 from tests.support.served import Served, free_port, served
@@ -56,7 +55,7 @@ def test_a_body_that_does_not_say_its_length_is_bounded(server: Served) -> None:
         line.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
         try:
-            for _ in range(2 * MAX_BODY_BYTES // 0x100000):
+            for _ in range(16):
                 line.sendall(chunk)
             answer = line.recv(64)
         except OSError:

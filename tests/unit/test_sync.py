@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -15,19 +17,20 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from brainiac.errors import ConflictError, UserError
-from brainiac.events import DeviceTookOver, EventUndone, PromptAnswered, update
+from brainiac import Brain, ConflictError, UserError
+from brainiac.events import DeviceTookOver, EventUndone, PromptAnswered, content_hash, update
 from brainiac.formats.page import parse_exchanges
 from brainiac.formats.short_term import document_of
-from brainiac.history.devices import takeover
+from brainiac.history.copies import settle_versions
 from brainiac.history.forget import find_target, forget
 from brainiac.history.purge import purge
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import answer_one
-from brainiac.testing import make_brain
+from brainiac.testing import Crash, command, make_brain, run_once
+from tests.support.commands import do
 from tests.support.devices import JOURNALS, Device, Git, Syncthing
 from tests.support.examples import examples
-from tests.support.kernel import CountingDisk
+from tests.support.kernel import CountingDisk, on_disk
 
 PAGES = [f"memory/long_term/concrete/{name}.md" for name in ("bob", "garden")]
 PAGE = """\
@@ -47,6 +50,47 @@ WORD = re.compile(r"word\d+")
 ROUNDS = 10
 
 
+@dataclass
+class Watched(Device):
+    """A device of which is known what its daemon saw.
+
+    Attributes:
+        seen: The hash of each text that stood in a file of memory, inbox or settings when its daemon looked.
+    """
+
+    seen: set[str] = field(default_factory=set)
+
+    def look(self) -> None:
+        """Do what a daemon does of its own accord: take in what changed, and merge what two devices wrote."""
+        with self.opened() as brain:
+            brain.observed.adopt()
+            self._note_texts(brain)
+            settle_versions(brain)
+            self._note_texts(brain)
+
+    def _note_texts(self, brain: Brain) -> None:
+        texts = {path: content_hash(raw) for path, raw in self.files().items() if brain.tree.is_tracked(path)}
+        # what is being saved at this moment is looked at again
+        self.seen |= {digest for path, digest in texts.items() if brain.observed.hash_of(path) == digest}
+
+    def run(self) -> None:
+        with self.opened() as brain:
+            run_once(brain)
+            self._note_texts(brain)
+
+    def crash(self, disk: CountingDisk) -> None:
+        """Take in what changed, merge and promote, on a disk that stops in the middle; nothing is put in order then."""
+        self.enter()
+        brain = on_disk(Brain(self.root), disk)
+        with suppress(Crash):
+            brain.observed.adopt()
+            settle_versions(brain)
+            if brain.is_active:
+                command(brain, "promote")
+        brain.committer.database.close()
+        brain.database.close()
+
+
 class Devices(RuleBasedStateMachine):
     """A desk that runs the processes, and others; each word that is written is the only one of its kind."""
 
@@ -54,7 +98,7 @@ class Devices(RuleBasedStateMachine):
     def begin(self, count: int, way: str) -> None:
         self.patch, self.folder = pytest.MonkeyPatch(), tempfile.TemporaryDirectory()
         base = Path(self.folder.name)
-        self.devices = [Device(base / f"home-{name}", base / name, self.patch) for name in NAMES[:count]]
+        self.devices = [Watched(base / f"home-{name}", base / name, self.patch) for name in NAMES[:count]]
         self.is_single, self.has_journals = way != "both active", way != "no journals"
         desk = self.devices[0]
         self.patch.setenv("XDG_STATE_HOME", str(desk.home / "XDG_STATE_HOME"))
@@ -64,7 +108,7 @@ class Devices(RuleBasedStateMachine):
         desk.look()
         if self.is_single:
             with desk.opened() as brain:
-                takeover(brain)
+                do(brain, "takeover")
         left_out = () if self.has_journals else (JOURNALS,)
         self.transport: Git | Syncthing = Git() if way == "git" else Syncthing(left_out)
         self.transport.begin(self.devices)
@@ -73,7 +117,7 @@ class Devices(RuleBasedStateMachine):
         self.purged: set[str] = set()
         self.prompts: dict[str, str] = {}  # by path: the word in it
         self.moves = 0
-        self.movers: list[Device] = []  # whose daemon has not seen yet that a page was moved
+        self.movers: list[Watched] = []  # whose daemon has not seen yet that a page was moved
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -81,7 +125,7 @@ class Devices(RuleBasedStateMachine):
             self.patch.undo()
             self.folder.cleanup()
 
-    def device(self, number: int) -> Device:
+    def device(self, number: int) -> Watched:
         return self.devices[number % len(self.devices)]
 
     def word(self) -> str:
@@ -89,7 +133,7 @@ class Devices(RuleBasedStateMachine):
         self.words.add(name)
         return name
 
-    def page(self, device: Device, number: int) -> Path | None:
+    def page(self, device: Watched, number: int) -> Path | None:
         """Return one of the pages that a person wrote, wherever it stands by now."""
         files = sorted((device.root / "memory/long_term").rglob("*.md"))
         pages = [file for file in files if re.match(r"(bob|garden|moved\d+)\.md", file.name)]
@@ -170,7 +214,7 @@ class Devices(RuleBasedStateMachine):
             path = self.drop(device, f"---\ndevice: {brain.journal.device}\n---\n")
             answer_one(brain, path)
 
-    def drop(self, device: Device, meta: str) -> str:
+    def drop(self, device: Watched, meta: str) -> str:
         path, word = f"inbox/p{len(self.prompts)}.md", self.word()
         self.prompts[path] = word
         (device.root / "inbox").mkdir(exist_ok=True)  # git keeps no empty folder
@@ -283,7 +327,7 @@ class Devices(RuleBasedStateMachine):
                 if source is not target:
                     self.transport.sync(source, target)
 
-    def synced_files(self, device: Device) -> dict[str, bytes]:
+    def synced_files(self, device: Watched) -> dict[str, bytes]:
         return {path: text for path, text in device.files().items() if self.has_journals or path[:5] != JOURNALS}
 
     def check(self, files: dict[str, bytes]) -> None:
@@ -332,7 +376,7 @@ class Devices(RuleBasedStateMachine):
         return answers
 
 
-def notes(device: Device) -> dict[str, bytes]:
+def notes(device: Watched) -> dict[str, bytes]:
     """Return what a person reads and writes."""
     return {path: text for path, text in device.files().items() if path.startswith(("memory/", "inbox/"))}
 

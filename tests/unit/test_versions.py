@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.events import PathKind
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.markers import has_markers, split_markers
 from brainiac.formats.page import parse_memory
-from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent, parse_short_term
 from brainiac.storage.versions import merge
 from tests.support.examples import examples
+from tests.support.notes_texts import stm_text
 
 BOB = """---
 uuid: 0199aaaa-0000-7000-8000-000000000001
@@ -129,19 +130,17 @@ def test_the_preferred_side_has_the_place(prefer: Literal["ours", "theirs"]) -> 
 
 
 def stm(*numbers: int, tasks: tuple[str, ...] = (), done: tuple[str, ...] = ()) -> str:
-    document = ShortTermDocument(EMPTY).with_items(tasks=tasks).with_done(done)
-    for number in numbers:
-        document = document.with_event(StmEvent(f"e{number}", f"2025-09-16T15:3{number}:00Z", f"said {number}"))
-    return str(document)
+    events = [StmEvent(f"e{number}", f"2025-09-16T15:3{number}:00Z", f"said {number}") for number in numbers]
+    return stm_text(*events, tasks=tasks, done=done)
 
 
 def test_short_term_memory_merges_by_event_and_item() -> None:
     """Newest first, ticks of either side; what one side promoted goes, what the other added stays."""
     base = stm(1, 2, tasks=("a", "b"))
     ours, theirs = stm(2, 3, tasks=("a", "b", "c"), done=("a",)), stm(1, 2, 4, tasks=("a", "b", "d"))
-    memory = parse_short_term(merged(base, ours, theirs, PathKind.SHORT_TERM))
-    assert ["e4", "e3", "e2"] == [event.id for event in memory.events]
-    assert {"a": True, "b": False, "c": False, "d": False} == {item.text: item.is_done for item in memory.tasks}
+    text = merged(base, ours, theirs, PathKind.SHORT_TERM)
+    assert ["e4", "e3", "e2"] == re.findall("<!-- event: (.*) -->", text)
+    assert {("x", "a"), (" ", "b"), (" ", "c"), (" ", "d")} == set(re.findall(r"- \[(.)\] (.)\n", text))
 
 
 def test_a_review_keeps_each_proposal_once() -> None:

@@ -149,3 +149,40 @@ def test_an_answer_says_what_stands_when_the_prompt_has_rested(
     assert asked.answer
     assert quoted in asked.answer
     assert (OLD in asked.answer) == (meanwhile is leave_it)
+
+
+def test_what_has_an_answer_or_is_none_does_not_wait(world: World) -> None:
+    """Of a full inbox the prompts are answered that nothing stands beside; what cannot be read has an error file."""
+    texts = {"open.md": "Hello.", "notes/n.md": "A note.", "by_hand.md": "Hello.", "empty.md": "", "blank.md": " \n\n"}
+    texts |= {"draft.md": "---\nstatus: draft\n---\nlater", "big.md": "x" * 1_000_001}
+    for name, text in texts.items():
+        world.drop(name, text)
+    broken = world.drop("broken.md", b"\xff")
+    world.save("inbox/by_hand.response.md", "An answer from elsewhere.")
+    world.run()
+    inbox = {path.removeprefix("inbox/") for path in world.tree() if path.startswith("inbox/") and "/." not in path}
+    assert {"open.response.md", "big.error.md", "broken.error.md"} == inbox - {
+        *texts,
+        "by_hand.response.md",
+        "broken.md",
+    }
+    assert "larger than 1,000,000 bytes" in world.tree()["inbox/big.error.md"]
+    assert broken.error
+    (world.root / "inbox/link.md").symlink_to(world.root / "inbox/open.md")
+    world.save("inbox/.hidden/q.md", "Hello.")
+    assert 0 == world.run().answered
+
+
+def test_a_missing_folder_deletes_nothing(world: World) -> None:
+    """A drive that is not mounted is not a person who deletes."""
+    page = world.save("memory/long_term/concrete/m.md", "# M\n\n- It is so.\n")
+    world.run()
+    away = world.folder / "away"
+    (world.root / "memory").rename(away)
+    world.run()
+    if (world.root / "memory").exists():
+        (world.root / "memory").rename(world.folder / "made")
+    away.rename(world.root / "memory")
+    world.run()
+    assert page.exists()
+    assert "deleted" not in world.cli("log", "--all").out
