@@ -1082,10 +1082,12 @@ class EventUndone(EventData):
     Attributes:
         undone: Its id.
         kind_: Its kind.
+        is_named: Whether a person named it, and not the last change.
     """
 
     undone: str
     kind_: str
+    is_named: bool = False
 
 
 class ExchangeForgotten(EventData):

@@ -14,7 +14,8 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of, since_then
+from brainiac.cli import session
+from brainiac.cli.session import command, print_path, print_problems, print_since, problems_of, since_then
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import CITED
@@ -69,7 +70,7 @@ def ask(
             asked = verbs.ask(brain, said, conversation=conversation, stream=stream, on_wait=_tell_wait, **options)
     since = since_then(brain, asked)
     yield asked.to_json() | since
-    _show(asked, stream, brain.tree, has_place=not is_then)
+    _show(asked, stream, brain, has_place=not is_then)
     print_since(since)
     if asked.response and not is_then:
         _say_not_in_memory(asked.waits)
@@ -93,7 +94,7 @@ def chat(brain: Brain, name: str = "") -> None:
                 path = verbs.save_prompt(brain, text, conversation=conversation)
             with _waiting(brain):
                 asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
-            _show(asked, stream, brain.tree, has_place=False)
+            _show(asked, stream, brain, has_place=False)
         except BrainiacError as error:  # told, and the conversation goes on
             print_problems(problems_of(error))
         say()
@@ -218,7 +219,7 @@ class _Stream:
             return False
 
 
-def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None:
+def _show(asked: Asked, stream: _Stream, brain: Brain, *, has_place: bool) -> None:
     """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
     response = asked.response
     if response is None:
@@ -226,9 +227,17 @@ def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None
         return
     stream.end(response.text)
     if is_terminal(output()) and has_place:
-        print_path(response.path, tree.absolute(response.path), stderr=True)
-        rows = [f"{row['id']}  {row.get('title', '')}  {row['day']}" for row in asked.receipts if row["use"] == CITED]
-        print_list("It rests on (`brainiac why ID`, `wrong ID [TEXT]`, `forget ID`)", rows)
+        from rich.text import Text  # rich is heavy
+
+        from brainiac.verbs.push import words_of  # with it come the libraries of search
+
+        print_path(response.path, brain.tree.absolute(response.path), stderr=True)
+        rows = [row for row in asked.receipts if row["use"] == CITED]
+        if rows:
+            say("It rests on (`brainiac why ID`, `wrong ID [TEXT]`, `forget ID`):")
+        for row in rows:
+            told = words_of(brain, row) or row.get("title", "")
+            session.print_styled(Text(f"  {row['id']}  {row['day']}  {told}", no_wrap=True, overflow="ellipsis"))
 
 
 def _say_not_in_memory(reason: str) -> None:

@@ -17,18 +17,19 @@ from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.cli.session import agree, command, local_time, note_edits, print_list
 from brainiac.errors import UserError
-from brainiac.events import Event, ExchangeEvent, ExchangesImported
+from brainiac.events import Event, ExchangeEvent, ExchangesImported, PathKind
+from brainiac.formats.markdown import decode_text
 from brainiac.history import undo as taking_back
 from brainiac.history.exchanges import Said
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, Traces, purge
-from brainiac.history.sentences import sentence
+from brainiac.history.sentences import restated, sentence
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
 from brainiac.history.why import StatementMatch, Step, find_memory, find_statement
 from brainiac.storage.causes import commits_of, find_event, last_caused
-from brainiac.storage.said import meant_by
+from brainiac.storage.said import check_gone, meant_by
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, current_folder, is_terminal, say
@@ -51,13 +52,15 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
     session.print_since(since)
     if not reason.why.is_exact:
         say("No statement has just these words; the nearest:")
-    branches = []
+    branches = [_exchange_branch(exchange, exchange.words) for exchange in reason.why.said]
     unknown = "stood there when this device first saw the brain, or its history is not readable here"
     for chain in reason.why.chains:
         text = f"~~{chain.text}~~" if chain.is_history else chain.text  # struck through where it no longer holds
+        if chain.path != reason.why.path:  # it rests on an exchange that is explained
+            branches.append(_branch(f"{text} ({chain.path}#^{chain.block})"))
+            continue
         steps = [_step_branch(step) for step in chain.steps] or [_branch(unknown)]
         branches.append(_branch(f"{text} ^{chain.block}" if chain.block else text, steps))
-    branches += [_exchange_branch(exchange, exchange.words) for exchange in reason.why.said]
     top = _branch(f"{reason.why.title}  ({reason.why.path})", branches, style="bold")
     # a script gets whole lines: no window cuts or wraps them
     session.print_styled(top, width=None if is_terminal(sys.stdout) else WIDE)
@@ -123,7 +126,8 @@ def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
     if "#^" in event:
         yield from _take_back(brain, event)
         return
-    undone = taking_back.undo_all(brain, last_caused(brain) if last else commits_of(brain, find_event(brain, event)))
+    commits = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
+    undone = taking_back.undo_all(brain, commits, is_last=last)
     plan = undone[-1].plan  # newest first: the events before it in the list followed from this one
     consequences = [{"id": later.id, "kind": later.kind} for later in plan.later]
     also = [asdict(later.event) for later in undone[:-1]]
@@ -137,9 +141,9 @@ def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
         _list_undone(brain, undone, consequences=() if last else plan.later)
 
 
-def _take_back(brain: Brain, named: str) -> Iterator[Any]:
+def _take_back(brain: Brain, named: str, *, was_so: bool = True) -> Iterator[Any]:
     """Reverse the last change of a statement and say so."""
-    result = take_back(brain, named)
+    result = take_back(brain, named, was_so=was_so)
     yield {"event": result.event.id, "path": result.path, "before": result.before, "after": result.after}
     change = f"holds again: “{result.after}”" if result.after else f"no longer holds: “{result.before}”"
     change = f"“{result.before}” → “{result.after}”" if result.before and result.after else change
@@ -159,6 +163,10 @@ def _list_undone(brain: Brain, steps: Sequence[Undone], consequences: Iterable[E
         for change in step.plan.changes:
             where = f"{change.source} → {change.path}" if change.source else change.path
             say(f"  {_SIGNS.get(change.op, '=')} {where}")
+            if brain.tree.kind_of(change.path) is PathKind.MEMORY:
+                texts = (None if text is None else decode_text(text) for text in (change.before, change.after))
+                for line in restated(change.path, *texts):
+                    say(f"      {line}")
         for line in step.plan.stays:
             say(f"  = {line}")
     answered = steps[-1].plan.event.what
@@ -180,21 +188,25 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
             that holds them.
         is_purged (--purge): Also destroy the texts that the journal keeps; nothing brings them back.
     """
-    note_edits(brain)
     target = _target(brain, named, is_purged=is_purged)
     print_list("These hold the words", list(target.shown), WIDE)
     plan = plan_forget(brain, target)
     print_list("To be taken out", plan.actions, WIDE)
     print_list("Stays", plan.kept, WIDE)
+    said = [f"{line}  `brainiac forget {name}`" for name, line in plan.said.items()]
+    print_list("What was said stays, and the words still stand there", said, WIDE)
+    if not is_purged and not plan.changes():
+        check_gone(brain, named)
     if is_purged:
         traces = Traces(brain, target, plan)
         found = f"{len(traces.hashes)} texts, {traces.versions} of them former versions"
         say(f"The journal has it in {found}, and in {len(traces.events)} events.")
     agree("Destroy it for good?" if is_purged else "Take it out?", is_agreed=yes)
+    note_edits(brain)  # only now: what is declined wrote nothing
     purged = purge(brain, target) if is_purged else None
     event = purged.event if purged else take_out(brain, target)
     result = asdict(purged) if purged else {"event": asdict(event) if event else None}
-    yield {**result, "told": plan.actions, "left": plan.kept}
+    yield {**result, "told": plan.actions, "left": plan.kept, "said": plan.said}
     if purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         still = [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()]
@@ -204,6 +216,7 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
         say(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
     else:
         say("Nothing of it stands in the tree.")
+    print_list("The words still stand where they were said", said, WIDE)
 
 
 @command(is_reading=True)
@@ -244,6 +257,8 @@ def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
     try:
         return (find_words(brain, named) if not is_name else None) or find_target(brain, named)
     except UserError:
+        if is_purged:
+            note_edits(brain)  # what a person took out by hand
         # of what is gone from the tree: the path of a page, or words
         target = Target(pages=(named,), page="") if is_name else Target(words=named)
         traces = Traces(brain, target, plan_forget(brain, target))
@@ -256,7 +271,9 @@ def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
 
 @command()
 def wrong(brain: Brain, receipt: str, text: list[str] | None = None) -> Iterator[Any]:
-    """Put right what an answer rested on: with TEXT that is so instead; without, what brought it about is taken back.
+    """Put right what an answer rested on: with TEXT that is so instead; without, that one statement ends.
+
+    What the statement had replaced holds again.
 
     Args:
         receipt (ID): Of a receipt, as an answer gives it.
@@ -271,9 +288,9 @@ def wrong(brain: Brain, receipt: str, text: list[str] | None = None) -> Iterator
         if match.statement.is_history:
             raise UserError(f"“{match.text}” no longer holds: it stands under History in {match.memory.path}")
         if not text:
-            yield from _take_back(brain, meant)
+            yield from _take_back(brain, meant, was_so=False)
             return
-    yield from _put_right(brain, receipt, " ".join(text or ()))
+    yield from _put_right(brain, receipt, " ".join(text or ()), was_so=False)
 
 
 @command()
@@ -287,7 +304,7 @@ def correct(brain: Brain, words: str, *, to: str = "") -> Iterator[Any]:
     yield from _put_right(brain, words, to)
 
 
-def _put_right(brain: Brain, words: str, to: str) -> Iterator[Any]:
+def _put_right(brain: Brain, words: str, to: str, *, was_so: bool = True) -> Iterator[Any]:
     """Give what some words or a receipt name another wording, and say so; see `correct`."""
     targets = possible_targets(brain, words)
     if not targets:
@@ -298,12 +315,14 @@ def _put_right(brain: Brain, words: str, to: str) -> Iterator[Any]:
     target = _choose(targets, words)
     before = target.text
     text = to or _ask(f"What is so instead of “{before}”?")
-    event = correct_statement(brain, target, text)
+    event = correct_statement(brain, target, text, was_so=was_so)
     path = event.changes[0].path  # of what was only said, the page on which it is put right
     yield {"event": event.id, "path": path, "before": before, "after": text}
     say(f"“{before}” → “{text}” ({path})")
     is_task = path == brain.tree.relative(brain.tree.short_term)
     former = "" if is_task else "The former wording stands under History. "
+    if isinstance(target, SaidMatch) and not is_task:
+        say("It was said and no statement until now: it is one of the notes of that month, on the page named.")
     say(f"{former}`brainiac undo {event.id}` takes it back.")
 
 

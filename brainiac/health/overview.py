@@ -232,7 +232,8 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
     if operation := brain.git_operation:
         yield f"git is in the middle of a {operation} here: nothing is answered or merged until it is finished"
     if others := other_active_devices(brain):
-        yield f"{', '.join(others)} uses this brain too; run `brainiac takeover` on the one that is to work"
+        use = "uses" if len(others) == 1 else "use"
+        yield f"{', '.join(others)} {use} this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
 

@@ -14,7 +14,7 @@ from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.said import author_on_page
+from brainiac.storage.said import author_on_page, forgotten_at
 from brainiac.storage.withheld import Withheld
 from brainiac.text.tokens import coverage, pieces
 
@@ -186,11 +186,13 @@ class Exchanges:
             the page that was made from it.
         """
         whole = self.said(exchange)
-        if gate is None:
+        if gate is None and not forgotten_at(self._brain, exchange):
             return whole
         in_memory = self.in_memory(exchange)
-        # the journal keeps the texts of a forgotten exchange too, but nobody else is to see these
+        # the journal keeps the texts of a forgotten exchange too
         is_forgotten = in_memory is None and (not whole.prompt or self._brain.read(whole.prompt) is None)
+        if gate is None:
+            return None if is_forgotten else whole
         # when it was answered, by its files now, or by what is recorded since
         is_private = whole.is_private or gate.is_private_by_now(exchange) or exchange in self._withheld
         is_marked = in_memory is not None and not gate.events([in_memory])

@@ -48,8 +48,8 @@ from brainiac.storage.links import MENTIONS, Edits, still_named
 from brainiac.storage.proposals import asking
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import SECTIONS, without_proposals
-from brainiac.storage.said import meant_by
-from brainiac.storage.statements import Rest, RestsOn, StatementLog, text_hash, without_items
+from brainiac.storage.said import check_gone, meant_by, receipt_id
+from brainiac.storage.statements import Rest, RestsOn, StatementLog, sources_of, text_hash, without_items
 from brainiac.storage.withheld import (
     block_hash,
     hiding_proposals,
@@ -214,7 +214,7 @@ def find_target(brain: Brain, named: str) -> Target:
         UserError: Nothing is called so.
     """
     exchanges, inbox = Exchanges(brain), brain.tree.layout.inbox
-    named = meant_by(brain, named)
+    receipt, named = named, meant_by(brain, named)
     if "#^" in named and (match := find_statement(brain, named)):
         page = match.memory
         whole = page.text[match.statement.start : match.statement.end]  # with what is nested below it
@@ -231,6 +231,7 @@ def find_target(brain: Brain, named: str) -> Target:
         return Target(tuple(conversation))
     if memory := find_memory(brain, named):
         return target_of_page(memory)
+    check_gone(brain, receipt)
     raise UserError(
         f"{named!r} names no exchange (by id, or by its file in {inbox}/) and no memory "
         "(by path, title or uuid); `brainiac why` shows the exchanges behind a statement"
@@ -474,6 +475,7 @@ class ForgetPlan(Edits):
         statements: The statements that are removed or get an earlier wording back.
         items: Hashes of the items that are removed from short-term memory.
         texts: The removed texts, word for word, to find where the same words remain.
+        said: What removed statements rest on and stays, for a person: day and words by the id that `forget` takes.
     """
 
     def __init__(self, brain: Brain, target: Target) -> None:
@@ -486,6 +488,7 @@ class ForgetPlan(Edits):
         self.statements: list[StatementRecord] = []
         self.items: list[str] = []
         self.texts: list[str] = []
+        self.said: dict[str, str] = {}
 
     def plan_all(self) -> None:
         """Plan prompts and answers, pages that name the exchanges, short-term memory, review, and named pages."""
@@ -655,6 +658,11 @@ class ForgetPlan(Edits):
             return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds(said_in(unit), words)
 
         spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
+        if spans and path in self._brain.pages().pages:
+            for each in parse_memory(path, text).statements:
+                if (each.start, each.end) in spans:
+                    self.statements.append(StatementRecord(page=uuid, block=each.block_id, hash=text_hash(each.text)))
+                    self._add_said(sources_of(self._rests.log.provenance_of(uuid, each)))
         before, removed = text, [text[start:end] for start, end in spans]
         text = edited(text, ((*span, "") for span in spans))
         values = [value for value in values_of(text) if is_named(value)]
@@ -670,6 +678,14 @@ class ForgetPlan(Edits):
         if text != before:
             self.texts += [*removed, *values]
             self.write(path, text, f"{len(removed) + len(values)} of its statements")
+
+    def _add_said(self, exchanges: Iterable[str]) -> None:
+        """Add to `said` what a statement rests on, where a person named the statement and not that."""
+        for exchange in sorted(set(exchanges) - self._ids) if not self._target.words else ():
+            said, receipt = self._exchanges.shown(exchange, None), receipt_id(exchange)
+            if said and said.user:
+                name = receipt if meant_by(self._brain, receipt) == exchange else exchange
+                self.said[name] = f"{self._brain.day_of(said.at)}: {_quoted(said.user)}"
 
     def _remove_page(self, memory: Memory) -> None:
         """Plan to remove a page; the exchanges that it was made from stay, but for those that the target names."""

@@ -223,7 +223,7 @@ def compare(first: PagesAt, second: PagesAt, likenesses: Sequence[Likeness] = ()
     pairs = [(page.path, pair) for pair in _pairs(*sides) if (page := pair[1] or pair[0])]
     for path, pair in sorted(pairs, key=lambda named: named[0]):
         if path not in unread:
-            differences = list(_differences(*pair))
+            differences = list(differences_of(*pair))
             result.differences += differences
             if not differences:  # the files differ in what is not compared
                 result.equal += 1
@@ -329,7 +329,7 @@ def _without_ids(text: str) -> str:
 # --- what differs on a page ----------------------------------------------------------------------------------------
 
 
-def _differences(first: Memory | None, second: Memory | None) -> Iterator[Difference]:
+def differences_of(first: Memory | None, second: Memory | None) -> Iterator[Difference]:
     """Yield what differs between a page of the first and the same page of the second, in the order of the page.
 
     The page itself comes first. Where only one side has it, the other is None; its title and properties are no

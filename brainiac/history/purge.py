@@ -336,6 +336,8 @@ def _carry_out(brain: Brain, target: Target, purged: TextsPurged, traces: Traces
     hashes = {*purged.hashes, *traces.hashes}
     lines = _destroy(brain, tombstone, traces, hashes, purged.salt)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
+    if target.words:  # what was removed with the words and does not have them was not what was named
+        still = {piece: paths for piece, paths in still.items() if holds(piece, target.words)}
     return Purged(tombstone, event, len(hashes), lines, still)
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields
 
 from brainiac import events
 from brainiac.brain import Brain
+from brainiac.errors import FormatError
 from brainiac.events import Event, PathKind, StatementRecord
+from brainiac.formats.page import parse_memory
 from brainiac.history.forget import Target
+from brainiac.history.past import differences_of
+from brainiac.storage.causes import came_from
+from brainiac.storage.links import shortened
+from brainiac.storage.said import forgotten_at
 from brainiac.terminal import few
 
+_WIDEST = 100  # characters of a statement that are shown of it
 _SENTENCES: dict[type[events.EventData], str] = {
     events.PromptAnswered: "{prompt} → answered ({model})",
     events.PromptRefused: "{prompt} → not answered: {reason}",
@@ -43,6 +51,7 @@ _UNDONE = {
     events.ExchangeForgotten.kind: "a forgetting",
     events.MemoryForgotten.kind: "a forgetting",
     events.ProposalDecided.kind: "what you ticked in the review",
+    events.StatementCorrected.kind: "what you put right",
     events.EventUndone.kind: "an undo",
 }
 _VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
@@ -116,7 +125,31 @@ def news(brain: Brain, event: Event) -> str:
     inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
     if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
         return ""
-    return sentence(event)
+    if device := came_from(brain, event):
+        return f"{paths_of(event)} → came from {device}"
+    if not isinstance(event.what, events.StatementCorrected):
+        return sentence(event)
+    pages = [change for change in event.changes if brain.tree.kind_of(change.path) is PathKind.MEMORY]
+    # of what was forgotten since, the words are not told
+    if any(forgotten_at(brain, f"{record.page}#^{record.block}") for record in event.what.statements):
+        pages.clear()
+    texts = ((page.path, brain.kept_text(page.before), brain.kept_text(page.after)) for page in pages)
+    words = "; ".join(line for each in texts for line in restated(*each))
+    return sentence(event) + (f": {words}" if words else "")
+
+
+def restated(path: str, before: str | None, after: str | None) -> Iterator[str]:
+    """Yield what a change of a page, given by its texts, did to each statement: `“old” → “new”`, `ended: “old”`."""
+    try:
+        sides = [None if text is None else parse_memory(path, text) for text in (before, after)]
+    except FormatError:
+        return
+    for difference in differences_of(*sides):
+        if difference.kind == "statement":
+            what = "" if difference.what == "changed" else f"{difference.what}: "
+            where = "under History, " if difference.is_history else ""
+            words = dict.fromkeys(filter(None, (difference.before, difference.text)))
+            yield where + what + " → ".join(f"“{shortened(text, _WIDEST)}”" for text in words)
 
 
 def _changes(statements: tuple[StatementRecord, ...]) -> str:

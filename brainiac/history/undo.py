@@ -11,7 +11,7 @@ result from the exchange that it rested on names the present wording (`search/ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
 from brainiac.storage.links import Edits
-from brainiac.storage.said import meant_by
+from brainiac.storage.said import check_gone, meant_by
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
 from brainiac.storage.versions import merge
 from brainiac.text.tokens import coverage, pieces
@@ -89,12 +89,13 @@ class Undone(NamedTuple):
     plan: Undoing
 
 
-def undo_all(brain: Brain, commits: Sequence[Event]) -> list[Undone]:
+def undo_all(brain: Brain, commits: Sequence[Event], *, is_last: bool = False) -> list[Undone]:
     """Undo several events, each in one commit; none where a file is in the way of any.
 
     Args:
         brain: The brain.
         commits: Events of this device, newest first.
+        is_last: Whether they are the last change, and the person named none.
 
     Returns:
         What was done for each, in the same order; for several events the plans' changes lack the texts of the files.
@@ -107,7 +108,7 @@ def undo_all(brain: Brain, commits: Sequence[Event]) -> list[Undone]:
         raise UserError(*obstacles)
     results = []
     for event in commits:
-        undone = brain.retry(partial(_undo, brain, event))
+        undone = brain.retry(partial(_undo, brain, event, is_named=not is_last and len(commits) == 1))
         if len(commits) > 1:  # the texts of an import may not fit into memory
             undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
         results.append(undone)
@@ -139,13 +140,13 @@ def undo(brain: Brain, event: Event) -> Undone:
     return undo_all(brain, [event])[0]
 
 
-def _undo(brain: Brain, event: Event) -> Undone:
+def _undo(brain: Brain, event: Event, *, is_named: bool) -> Undone:
     """Commit the reversal of an event."""
     with brain.short_term_lock():
         undoing = plan(brain, event)
         if undoing.obstacles:
             raise UserError(*map(str, undoing.obstacles))
-        what = events.EventUndone(undone=event.id, kind_=event.kind)
+        what = events.EventUndone(undone=event.id, kind_=event.kind, is_named=is_named)
         return Undone(brain.commit(what, by="cli", changes=undoing.changes, cause=event.id), undoing)
 
 
@@ -314,7 +315,7 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
         half of the words. A sentence only where it has more of them than any statement: what it became is corrected.
     """
     meant = meant_by(brain, words)
-    if meant != words and (exchange := Exchanges(brain).find(meant)):
+    if meant != words and (exchange := Exchanges(brain).find(meant)) and Exchanges(brain).shown(exchange, None):
         return list(_said_sentences(brain, words, exchange))
     path, sign, block = meant.strip().rpartition("#^")
     named: list[StatementMatch | SaidMatch] = []
@@ -331,6 +332,7 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
             elif (share := coverage(words, statement.text)) >= MIN_COVERAGE:
                 similar.append((share, target))
     if not named:
+        check_gone(brain, words)
         best = max((share for share, _ in similar), default=0.0)
         said = _said_sentences(brain, words)
         named += (target for target in said if folded(target.text) == folded(words))
@@ -369,7 +371,7 @@ def _said_sentences(brain: Brain, words: str, exchange: str = "") -> list[SaidMa
     return list(matches.values())
 
 
-def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Event:
+def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str, *, was_so: bool = True) -> Event:
     """Replace a statement by a new wording; the former one goes to History.
 
     A sentence that was only said becomes a statement with it, on the page of notes of its month; the exchange stays as
@@ -379,6 +381,7 @@ def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Even
         brain: The brain.
         target: The statement or sentence, from `possible_targets`.
         text: The new wording.
+        was_so: Whether the former one held until now; else History names no day since when it did.
 
     Raises:
         UserError: The text is empty or the same, or the statement was changed meanwhile.
@@ -389,9 +392,8 @@ def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Even
         raise UserError("there is no new wording; `brainiac forget` takes a statement out")
     if line == one_line(target.text):
         raise UserError(f"“{line}” stands there in these very words")
-    event = brain.retry(
-        lambda: _state(brain, target, line) if isinstance(target, SaidMatch) else _replace(brain, target, line)
-    )
+    put_right: Callable[..., Event] = _state if isinstance(target, SaidMatch) else _replace
+    event = brain.retry(partial(put_right, brain, target, line, was_so))
     write_digest(brain)
     return event
 
@@ -413,7 +415,7 @@ def _with_former(
     return page, StatementRef(block=block, hash=text_hash(former), history=history)
 
 
-def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
+def _replace(brain: Brain, target: StatementMatch, line: str, was_so: bool) -> Event:
     """Commit the new wording of a statement, on its page as it is now; return the event."""
     path, now = target.memory.path, iso(brain.clock.now())
     before, day = brain.read_page(path) or "", brain.day_of(now)
@@ -423,7 +425,7 @@ def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
     old = next((each for each in current if block in ("", each.block_id)), None)
     if old is None:
         raise UserError(f"“{target.text}” on {path} was changed meanwhile; look again")
-    since = StatementLog(brain).since_of(uuid, old)
+    since = StatementLog(brain).since_of(uuid, old) if was_so else ""
     page, replaced = _with_former(page.replace_statement(old.block_id, line), old.block_id, old.text, day, since)
     record = partial(events.StatementRecord, operation="UPDATE", path=path, page=uuid, block=old.block_id)
     row = record(hash=text_hash(line), since=day, origin=PERSON, replaced=replaced)
@@ -431,7 +433,7 @@ def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
     return brain.commit(events.StatementCorrected(statements=(row,)), by="person", changes=changes)
 
 
-def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
+def _state(brain: Brain, target: SaidMatch, line: str, was_so: bool) -> Event:
     """Commit the new wording of a sentence that was said as a statement, the former one under History.
 
     A task or goal only gets the new wording where it stands in short-term memory.
@@ -453,7 +455,7 @@ def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
     authors = [each.prompt.author if each else Author("import") for each in texts]
     author = max(authors, key=lambda author: ORIGINS.index(author.origin))
     former = old + author.mark()
-    page, replaced = _with_former(page.add_statement(line, block), block, former, day, since)
+    page, replaced = _with_former(page.add_statement(line, block), block, former, day, since if was_so else "")
     evidence = tuple(events.EvidenceRecord(exchange=exchange, quote=target.text) for exchange in target.exchanges)
     record = partial(events.StatementRecord, path=path, page=uuid, block=block)
     words = record(operation="NEW", hash=text_hash(former), since=since, sources=target.exchanges)
@@ -498,7 +500,7 @@ class TakenBack:
     after: str
 
 
-def take_back(brain: Brain, named: str) -> TakenBack:
+def take_back(brain: Brain, named: str, *, was_so: bool = True) -> TakenBack:
     """Reverse the last change of one statement, whoever made it.
 
     A statement that replaced another, or a former wording of its own, is replaced by that; one that did not goes to
@@ -507,17 +509,18 @@ def take_back(brain: Brain, named: str) -> TakenBack:
     Args:
         brain: The brain.
         named: The statement, `path#^block`, as `brainiac digest` names it.
+        was_so: As for `correct`.
 
     Raises:
         UserError: There is no such statement, or it is a step of a how-to.
         ConflictError: Somebody keeps writing the page.
     """
-    result = brain.retry(lambda: _take_back(brain, named))
+    result = brain.retry(lambda: _take_back(brain, named, was_so))
     write_digest(brain)
     return result
 
 
-def _take_back(brain: Brain, named: str) -> TakenBack:
+def _take_back(brain: Brain, named: str, was_so: bool) -> TakenBack:
     """Commit the reversal of a statement's last change, on its page as it is now."""
     memory, statement = _named_statement(brain, named)
     # what holds now, None where nothing replaced one under History; and what held before it, None where it was new
@@ -530,7 +533,7 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
         ended = (other for other in memory.statements if other.is_history and other.replaced_by == statement.block_id)
         former = max(ended, key=lambda other: other.until, default=None)
     block, day = (present or statement).block_id, brain.day_of(iso(brain.clock.now()))
-    since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
+    since = StatementLog(brain).since_of(memory.uuid, present) if present and was_so else ""
     page, replaced = MemoryDocument(memory.text, memory.path), None
     if present is None:
         operation = "NEW"

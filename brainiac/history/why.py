@@ -16,13 +16,14 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import OutcomeEvent, PathKind
+from brainiac.events import OutcomeEvent, PathKind, TreeAdopted
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate
-from brainiac.storage.said import meant_by
-from brainiac.storage.statements import StatementChange, StatementLog, text_hash
+from brainiac.storage.projection import ORIGIN
+from brainiac.storage.said import check_gone, meant_by
+from brainiac.storage.statements import RestsOn, StatementChange, StatementLog, text_hash
 from brainiac.text.tokens import coverage
 
 MAX_EXCHANGES = 10  # that are shown for words which no statement has
@@ -280,14 +281,15 @@ class Provenance:
         whole = {change.event.id: change for change in self._changes if change.record.is_whole}
         for version in self._versions:
             before, after = _text_in(version.before, statement), _text_in(version.after, statement)
-            if before == after or version.event in recorded:
+            # that a tree was adopted with it does not say who wrote it
+            if before == after or version.event in recorded or version.kind == TreeAdopted.kind:
                 continue
             if version.event in whole:  # a note that was kept whole
                 yield replace(self._step(whole[version.event], statement), before=before, after=after)
             else:  # no process recorded it
                 operation = ("edited" if before else "written") if after else "removed"
                 step = Step(version.event, version.at, version.kind, version.by, operation, before, after)
-                yield replace(step, device=self._synced_from(version))
+                yield replace(step, device=version.device)
 
     def _is_shown(self, step: Step) -> bool:
         """Return whether the reader may see a step: its words and the exchanges that it rests on are not private."""
@@ -347,21 +349,25 @@ class Provenance:
 
     @cached_property
     def _versions(self) -> list[_Version]:
-        """The changes of the page on this device, oldest first, with those at the paths that it was moved from."""
+        """The changes of the page, oldest first, with those at the paths that it was moved from.
+
+        Those of all devices, each as it was made: not where a sync brought its text.
+        """
         versions, path, until = [], self._memory.path, ("~", 0)  # `~` is after every id
         while path:
             rows = self._brain.projection.query(
-                "SELECT event, position, at, kind, by, before, after, source FROM changes"
-                " WHERE path = ? AND device = ? AND op != 'observe' ORDER BY event DESC, position DESC",
+                "SELECT event, position, at, kind, by, before, after, source, device FROM changes WHERE path = ?"
+                f" AND op != 'observe' AND (source IS NOT NULL OR {ORIGIN.format('event')} IS NULL)"
+                " ORDER BY event DESC, position DESC",
                 path,
-                self._brain.journal.device,
             )
             former_path = ""
-            for event, position, at, kind, by, before, after, source in rows:
+            for event, position, at, kind, by, before, after, source, device in rows:
                 if (event, position) >= until:
                     continue  # another page that has had this path since
                 pages = self._page_as_of(path, before), self._page_as_of(path, after)
-                versions.append(_Version(event, at, kind, by, path, *pages, after))
+                device = device if device != self._brain.journal.device else ""
+                versions.append(_Version(event, at, kind, by, *pages, device))
                 if source:  # moved here: older changes are those of the path that it was moved from
                     former_path, until = source, (event, position)
                     break
@@ -384,38 +390,24 @@ class Provenance:
                 self._pages[digest] = None
         return self._pages[digest]
 
-    def _synced_from(self, version: _Version) -> str:
-        """Return the device that a version was synced from, by equal content; "" when it was written here."""
-        if version.by != "person":  # what is synced is recorded here as a person's save
-            return ""
-        rows = self._brain.projection.query(
-            "SELECT device FROM changes WHERE path = ? AND after = ? AND device != ? ORDER BY event LIMIT 1",
-            version.path,
-            version.after_hash or "",
-            self._brain.journal.device,
-        )
-        return rows[0][0] if rows else ""
-
 
 @dataclass(frozen=True, slots=True)
 class _Version:
     """A change of a page.
 
     Attributes:
-        path: The page's path then.
         before: What it said before; None where there was no page, or it cannot be shown.
         after: What it said afterwards; None likewise.
-        after_hash: The file's content hash afterwards; None where it was removed.
+        device: On which it was made; "" for this one.
     """
 
     event: str
     at: str
     kind: str
     by: str
-    path: str
     before: Memory | None
     after: Memory | None
-    after_hash: str | None
+    device: str
 
 
 def _text_in(memory: Memory | None, statement: Statement) -> str:
@@ -512,7 +504,7 @@ class Why:
     Attributes:
         path: The file.
         title: Its title.
-        chains: Its statements, or the one asked for.
+        chains: Its statements, or the one asked for; of an exchange those that rest on it.
         said: For an episodic page: the exchanges on it.
         is_exact: False where nothing was called so and the nearest statement is explained.
     """
@@ -536,6 +528,14 @@ def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, 
                     said = exchanges.shown(event.id, gate)
                     matches += [replace(said, is_answer=words not in folded(event.user))] if said else []
     return tuple(matches)[:MAX_EXCHANGES]
+
+
+def _resting_on(brain: Brain, exchanges: set[str], gate: Gate | None) -> Iterator[Chain]:
+    """Yield the statements that rest on exchanges, each with what became of it, as far as the reader may see them."""
+    rests = RestsOn(brain, exchanges)
+    for page in filter(None, (_shown_page(page, gate) for page in rests.pages())):
+        provenance = Provenance(brain, page, gate)
+        yield from (provenance.chain(rest.statement) for rest in rests.statements(page))
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
@@ -569,7 +569,11 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     exchange = Exchanges(brain).find(meant) if meant != named else None
     said = Exchanges(brain).shown(exchange, gate) if exchange else None
     if matches := (said,) if said else _exchanges_with(brain, named, gate):
-        return Why(matches[0].read_from, "Said, and no statement yet", (), matches)
+        chains = tuple(_resting_on(brain, {each.exchange for each in matches}, gate))
+        title = "Said, and what rests on it" if chains else "Said, and no statement yet"
+        return Why(matches[0].read_from, title, chains, matches)
+    if gate is None:
+        check_gone(brain, named)
     hits = brain.recall.search(named, limit=3, is_private=True)  # the gate takes out what the asker may not see
     if gate:
         hits = gate.hits(hits)

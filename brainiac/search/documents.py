@@ -398,12 +398,12 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
     said_on = _SAID_ON.search(text)
     if said_on is None:
         return Unit(text, UnitKind.STATEMENT, block_id, author=author_of_statement(text))
-    words, at = text[: said_on.start()], _noon(said_on[1], zone)
+    words, at = text[: said_on.start()], noon(said_on[1], zone)
     return Unit(words, UnitKind.STATEMENT, block_id, at, author=author_of_statement(words))
 
 
 @lru_cache(maxsize=1024)
-def _noon(day: str, zone: tzinfo) -> str:
+def noon(day: str, zone: tzinfo) -> str:
     """Return noon of a day in a time zone as an ISO 8601 moment; "" for no date.
 
     Noon, because most other time zones have the same date then.

@@ -10,13 +10,14 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError, NoMomentError, UserError
 from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.storage.projection import ORIGIN
 from brainiac.storage.store import Store
 from brainiac.text.dates import TIMES, time_named
 
 MIN_ID_PART = 6
 _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 # Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
-_NeverLast = events.TreeAdopted | events.EventUndone | events.ExchangesFiled | events.TreeTidied
+_NeverLast = events.TreeAdopted | events.ExchangesFiled | events.TreeTidied
 _MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
 
@@ -134,12 +135,18 @@ def _changes_files(event: Event) -> bool:
 def last_undoable(store: Store) -> Event:
     """Return the newest commit on this device that changed memory and is not undone; upkeep is passed over.
 
+    So are steps back, and what cannot be brought back since its texts were purged.
+
     Raises:
         UserError: There is none.
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        if event.id not in undone and not isinstance(event.what, _NeverLast) and _changes_memory(store, event):
+        if event.id in undone or isinstance(event.what, _NeverLast) or not _changes_memory(store, event):
+            continue
+        changes = [change for change in event.changes if change.op not in ("append", "observe")]
+        texts = (digest for change in changes for digest in (change.before, change.after) if digest)
+        if all(store.kept_text(digest) is not None for digest in texts):  # else it was purged
             return event
     raise UserError(
         "nothing changed memory on this device that could be taken back; "
@@ -161,9 +168,27 @@ def _changes_memory(store: Store, event: Event) -> bool:
             return is_note or any(_changes_lists(store, change) for change in event.changes)
         case events.ProposalMade(proposals=proposals):
             return any(isinstance(proposal, events.ForgetProposal) and proposal.is_hiding for proposal in proposals)
+        case events.EventUndone(is_named=is_named) if not is_named:
+            return False  # a step back: the next one goes further
         case events.FoundEvent() if not kinds <= _MEMORY | {PathKind.INDEX_PAGE}:
             return False  # prompts and settings would be taken back with it
+        case events.FoundEvent() if came_from(store, event):
+            return False  # the other device's to take back
     return not _MEMORY.isdisjoint(kinds)
+
+
+def came_from(store: Store, event: Event) -> str:
+    """Return the device from which a sync brought what an event found; "" where somebody changed it here."""
+    if not isinstance(event.what, events.FoundEvent):
+        return ""
+    store.projection.follow()
+    sql = f"SELECT path, {ORIGIN.format('device')} FROM changes WHERE event = ?"
+    devices: dict[str, str | None] = dict(store.projection.query(sql, event.id))
+    for change in event.changes:
+        if change.path not in devices:  # no page: the journals alone have it
+            theirs = store.journal.foreign_events(leaving=change.after)
+            devices[change.path] = next((device for device, other in theirs if other.id < event.id), "")
+    return min((device or "" for device in devices.values()), default="")
 
 
 def _changes_lists(store: Store, change: RecordedChange) -> bool:

@@ -49,6 +49,7 @@ _MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are ali
 _COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
 # the beginning of a line as `to_line` writes it
 _HEAD = re.compile(rb'\{"seq":\d+,"id":"[^"\\]*","at":"([^"\\]*)","kind":"([^"\\]*)","by":"([^"\\]*)"')
+_Kinds = Collection[type[EventData] | str] | None  # of events; None for all
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _AT, _HEAD_BYTES = re.compile(rb'"at"\s*:\s*"([0-9TZ:.+-]+)"'), 200  # before anything that has words
 
@@ -296,11 +297,7 @@ class Journal:
                 self._disk.fsync(path)
 
     def events(
-        self,
-        since_seq: int = 0,
-        kinds: Collection[type[EventData] | str] | None = None,
-        reverse: bool = False,
-        since: str = "",
+        self, since_seq: int = 0, kinds: _Kinds = None, reverse: bool = False, since: str = ""
     ) -> Iterator[Event]:
         """Stream this device's events.
 
@@ -327,13 +324,14 @@ class Journal:
         events = list(self.events(since_seq=seq - 1))
         return events[1:] if events and (events[0].seq, events[0].id) == (seq, event_id) else None
 
-    def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
-        """Yield (device, event) of the other devices."""
+    def foreign_events(self, kinds: _Kinds = None, leaving: str | None = "") -> Iterator[tuple[str, Event]]:
+        """Yield (device, event) of the other devices; with `leaving` those that left a file with this content hash."""
+        mark = f'"after":"{leaving}"'.encode() if leaving != "" else b""
         for path in map(Path, self.foreign_sizes()):
-            for event in self._parse(_lines_of(path), kinds):
+            for event in self._parse((line for line in _lines_of(path) if mark in line[1]), kinds):
                 yield path.parent.name, event
 
-    def all_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
+    def all_events(self, kinds: _Kinds = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of all devices: the others' first, then this one's with "" as its device."""
         yield from self.foreign_events(kinds)
         yield from (("", event) for event in self.events(kinds=kinds))
@@ -538,9 +536,7 @@ class Journal:
                     return  # all lines before it are older still
                 yield path, line
 
-    def _parse(
-        self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[type[EventData] | str] | None
-    ) -> Iterator[Event]:
+    def _parse(self, lines: Iterable[tuple[Path, bytes]], kinds: _Kinds) -> Iterator[Event]:
         """Yield the events in lines; of a line that cannot be read a sentence is added to `warnings`.
 
         Args:

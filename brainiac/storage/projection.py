@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-VERSION = 9  # of the schema, and of what is taken from events: another one has the tables made anew
+VERSION = 10  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -88,6 +88,9 @@ CREATE TABLE IF NOT EXISTS statements(
     PRIMARY KEY(page, event, position, step)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS statement_ends ON statements(json_extract(data, '$.valid_until'))
     WHERE json_extract(data, '$.valid_until') > '';
+-- What was forgotten, as a receipt names it: exchanges, pages, and statements, each with the hash of its text.
+CREATE TABLE IF NOT EXISTS forgotten(
+    name TEXT, hash TEXT, event TEXT, at TEXT, PRIMARY KEY(name, hash, event)) WITHOUT ROWID;
 -- Candidates that were written or refused for good.
 CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(candidate, event)) WITHOUT ROWID;
 -- What processes wrote into short-term memory, by its hash: an `item` of the lists, `thoughts`, a `summary` paragraph.
@@ -103,6 +106,12 @@ CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT 
 CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
 _CONSOLIDATED, _GONE = (False, True, False), (False, False, True)  # the last three columns of `filings`
+# Of a row of `changes` a column of where its text came from: another device's journal had that file with it before this
+# one ever did, so that it arrived by a sync and nobody put it there.
+ORIGIN = """(SELECT theirs.{} FROM changes theirs WHERE theirs.path = changes.path AND theirs.after = changes.after
+    AND theirs.device != changes.device AND theirs.event < changes.event AND NOT EXISTS (
+        SELECT 1 FROM changes ours WHERE ours.path = changes.path AND ours.after = changes.after
+        AND ours.device = changes.device AND ours.event < changes.event) ORDER BY theirs.event LIMIT 1)"""
 TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _SCHEMA)
 
 Row = tuple[Any, ...]
@@ -302,8 +311,12 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
                 is_gone = isinstance(filing, events.MemoryPromoted) and exchange in filing.gone
                 flags = ends and not is_promotion, ends and is_promotion, is_gone
                 yield "filings", (exchange, event.id, event.at, pages.get(exchange), *flags)
-        case events.ExchangeForgotten(exchanges=exchanges) | events.MemoryForgotten(exchanges=exchanges):
-            yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in exchanges)
+        case events.ExchangeForgotten() | events.MemoryForgotten() as gone:
+            yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in gone.exchanges)
+            named = gone.pages if isinstance(gone, events.ExchangeForgotten) else (gone.page or gone.path,)
+            names = [(name, "") for name in (*gone.exchanges, *named)]
+            names += [(f"{record.page}#^{record.block}", record.hash) for record in gone.taken_out]
+            yield from (("forgotten", (*each, event.id, event.at)) for each in names)
         case events.ExchangesImported(episodes=episodes):
             # no model has read them, and they do not wait for one: as if they were consolidated without
             for exchange, page in _page_by_exchange(episodes).items():

@@ -59,6 +59,27 @@ def meant_by(store: Store, named: str) -> str:
     return names[0] if names else named
 
 
+def forgotten_at(store: Store, name: str) -> str:
+    """Return when the exchange, page or `page#^block` with a name was last forgotten, ISO 8601; "" for never."""
+    store = store.present
+    undone = undone_events(store)
+    rows = store.projection.query("SELECT event, at FROM forgotten WHERE name = ? ORDER BY event DESC", name)
+    return next((at for event, at in rows if event not in undone), "")
+
+
+def check_gone(store: Store, named: str) -> None:
+    """Tell the person of a receipt, or of another name, of which nothing is in memory, that it was there once.
+
+    Raises:
+        UserError: Memory knew the name.
+    """
+    meant = meant_by(store, named)
+    if at := forgotten_at(store, meant):
+        raise UserError(f"that was forgotten on {store.day_of(at)}")
+    if meant != named:
+        raise UserError(f"what {named} named is not in memory any more")
+
+
 # --- exchanges that were answered -----------------------------------------------------------------------------------
 
 MAX_TURNS = 20

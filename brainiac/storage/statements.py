@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
 from brainiac.storage.causes import undone_events
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.links import with_rooted_links
-from brainiac.storage.projection import Row
+from brainiac.storage.projection import ORIGIN, Row
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
@@ -164,6 +164,12 @@ class StatementLog:
     def since_of(self, page: str, statement: Statement) -> str:
         """Return the ISO date on which a statement of ours was said; "" if unknown, or for a person's statement."""
         return self._our_statements(page).get((statement.block_id, text_hash(statement.text)), "")
+
+    def days_on(self, pages: Sequence[str]) -> dict[tuple[str, str, str], str]:
+        """Return when each statement on some pages was said, an ISO date, by uuid, block id and hash of its text."""
+        where = "since != '' AND page IN (SELECT value FROM json_each(?))"
+        rows = self._rows("statements", "page, block, hash, since", where, json.dumps(pages))
+        return {(page, block, digest): since for page, block, digest, since in rows}
 
     def note_stated(self, page: str, block: str, text: str, since: str) -> None:
         """Treat a statement as ours from now on, before the commit that records it."""
@@ -341,12 +347,15 @@ class StatementLog:
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:
         """Return columns of the recorded changes of files that persons made on this device, oldest first.
 
+        What a process of another device wrote and a sync brought is none of these.
+
         Args:
             columns: Of the table `changes`.
             where: A SQL condition with one `?`.
             value: For the `?`.
         """
-        where = f"device = ? AND kind IN (SELECT value FROM json_each(?)) AND {where}"
+        by_hand = f"kind IN (SELECT value FROM json_each(?)) AND coalesce({ORIGIN.format('is_by_hand')}, 1)"
+        where = f"device = ? AND {by_hand} AND {where}"
         return self._rows("changes", columns, where, self._store.journal.device, _BY_HAND, value)
 
     def _rows(self, table: str, columns: str, where: str, *values: str) -> list[Row]:

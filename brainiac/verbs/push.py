@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -30,7 +30,7 @@ from brainiac.search.query import excerpt, searches
 from brainiac.settings import PushKind
 from brainiac.storage.pushes import Push, Pushes
 from brainiac.storage.review import find_ticks
-from brainiac.storage.said import receipt_id
+from brainiac.storage.said import meant_by, receipt_id
 from brainiac.verbs.reading import PERSON, Caller, Result, named_page, refresh
 
 MOST_LINES, MOST_TOKENS = 3, 200
@@ -216,6 +216,15 @@ def line_of(brain: Brain, gate: Gate, name: str) -> Line | None:
     page = named_page(brain, gate, path, PERSON)
     parts = [part for part in page.text.splitlines() if block and f"^{block}" in part] or [page.title]
     return Line(receipt_id(name), "", _short(parts[0].replace(f"^{block}", "").lstrip("-*+ "), ""))
+
+
+def words_of(brain: Brain, receipt: Mapping[str, Any]) -> str:
+    """Return the words of what an answer rested on, as they stand now; "" where they do not."""
+    name = f"{receipt.get('path')}#^{receipt['block']}" if receipt.get("block") else meant_by(brain, receipt["id"])
+    with suppress(BrainiacError):
+        line = line_of(brain, PERSON.gate(brain), name)
+        return line.text if line else ""
+    return ""
 
 
 def _waiting(brain: Brain, gate: Gate) -> Iterator[tuple[str, Line]]:

@@ -31,7 +31,7 @@ from brainiac.llm.schemas import AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.search.documents import Hit
 from brainiac.search.query import FIELD_NAMES, query_problems
-from brainiac.storage.said import meant_by
+from brainiac.storage.said import check_gone, meant_by
 
 RESULT_TOKENS = 2_000  # a door's answer by default
 MAX_RESULT_TOKENS = 9_000  # hosts warn above 10,000
@@ -363,8 +363,10 @@ def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
             return Page(path, title, text)
     exchanges = Exchanges(brain)
     exchange_id = exchanges.find(name)
-    # no gate: the person sees secrets and forgotten words too, which any gate takes out
+    # no gate: the person sees secrets and private words too, which any gate takes out
     exchange = exchanges.shown(exchange_id, None if caller.is_person else gate) if exchange_id else None
+    if exchange is None and caller.is_person:
+        check_gone(brain, exchange_id or name)
     if exchange is None or not exchange.user:
         # without the name: what a receipt means may be private
         raise UserError("that is no page and no exchange here; `search` gives ids that are")

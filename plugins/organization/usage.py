@@ -23,7 +23,7 @@ from brainiac.formats.page import Memory
 from brainiac.host.hookspecs import StaleItem
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.pages import INDEX, PageSet
-from brainiac.storage.projection import Projection
+from brainiac.storage.projection import ORIGIN, Projection
 
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
@@ -94,7 +94,9 @@ def read_history(brain: Brain) -> UsageHistory:
 def _add_changes(history: UsageHistory, projection: Projection) -> None:
     """Add the changes of files: `order`, `moved`, `edited`, `placed` and `touched`."""
     rows = projection.query(
-        "SELECT path, source, after, op, is_new, is_by_hand, at FROM changes"
+        # what a sync brought is by hand where it was so on the other device
+        f"SELECT path, source, after, op, is_new, is_by_hand AND coalesce({ORIGIN.format('is_by_hand')}, 1), at"
+        " FROM changes"
         " WHERE source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand ORDER BY event, position"
     )
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):

@@ -272,6 +272,22 @@ def test_an_answer_that_a_daemon_wrote_is_shown_clean(poisoned: tuple[Path, dict
     assert "waiting" not in empty.text  # nothing was asked
 
 
+def test_each_receipt_is_told_by_its_words(tmp_path: Path) -> None:
+    """Two statements of one page, said on one day, are told apart below the answer, each on one line."""
+    root, home = tmp_path / "brain", tmp_path / "home"
+    machine = {f"XDG_{each}_HOME": str(home / each) for each in ("STATE", "CACHE", "CONFIG")} | {"HOME": str(home)}
+    make_brain(root).close()
+    flat = "My flat in Graz has a rent of 640 euros"
+    other = f"{flat} more than the one in Linz, {'which was small, ' * 9}so I moved."
+    (root / "memory/long_term/concrete/home.md").write_text(f"# Home\n\n- {flat}. ^ab12\n- {other} ^cd34\n")
+    line = ["--brain", str(root), "ask", "How much is the rent of my flat in Graz?"]
+    (seen,) = on_terminal([(line, 60.0)], env=machine)
+    lines = seen.text.partition("It rests on")[2].splitlines()
+    assert any(f"{flat}." in line for line in lines), lines
+    assert any(f"{flat} more" in line for line in lines), lines
+    assert not any("so I moved" in line for line in lines), lines
+
+
 @pytest.fixture(scope="module")
 def outputs(poisoned: tuple[Path, dict[str, str]]) -> dict[str, list[Seen]]:
     """What each command wrote, case by case: a process for each that is endless, one for all that stand between two."""

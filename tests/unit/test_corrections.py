@@ -350,3 +350,62 @@ def test_of_several_sentences_one_is_named_by_its_words(said: Shell) -> None:
     done = said("correct", "Ruth plays", "--to", "Ruth sings.")
     assert (1, True, True) == (done.code, "the cello." in done.err, "the viola." in done.err)
     assert 0 == said("correct", "Ruth plays the viola.", "--to", "Ruth sings.").code
+
+
+def told_of(brain: Brain, query: str, words: str) -> list[str]:
+    """Return what is said below the exchange that has some words: what of it no longer holds."""
+    hits = Gate(brain, is_remote=True).hits(brain.recall.search(query, now=brain.now()))
+    (said,) = [hit for hit in hits if hit.kind == "exchange" and words in hit.text]
+    return list(map(str, said.former))
+
+
+def test_a_sentence_is_out_of_date_where_all_that_was_made_of_it_has_ended(brain: Brain) -> None:
+    """Not where another statement of the same words still holds; what the person puts right is told at once."""
+    said = "Ulrike leaves the company. From March my boss is Marc Feldhoff, of the rail side."
+    quotes = ["Ulrike leaves the company. From March my boss is Marc Feldhoff", "From March my boss is Marc Feldhoff"]
+    evidence = [[Evidence(exchange="e1", quote=quote)] for quote in (*quotes, f"{quotes[1]}, of the rail side")]
+    decide(
+        brain,
+        {"text": "Ulrike is the boss until March.", "page": HOME, "evidence": evidence[0]},
+        {"text": "The weekly status goes to Ulrike.", "page": HOME, "evidence": evidence[1]},
+        {"text": "Marc Feldhoff is the boss from March.", "page": HOME, "evidence": evidence[2]},
+    )
+    tell(brain, said)
+    do(brain, "promote")
+    page = page_with(brain, "weekly status")
+    blocks = {each.text: each.block_id for each in page.statements}
+    do(brain, "undo", f"{page.path}#^{blocks['The weekly status goes to Ulrike.']}")
+    assert told_of(brain, "boss Marc Feldhoff", "rail side") == []
+    do(brain, "undo", f"{page.path}#^{blocks['Ulrike is the boss until March.']}")
+    assert told_of(brain, "boss Marc Feldhoff", "rail side") == ["“Ulrike leaves the company.” no longer holds"]
+    do(brain, "correct", "Marc Feldhoff is the boss from March.", "--to", "Marc Feldmann is the boss from March.")
+    told = told_of(brain, "boss Marc Feldhoff", "rail side")
+    assert any(line.endswith("now: Marc Feldmann is the boss from March.") for line in told), told
+
+
+def test_a_corrected_step_is_told_where_the_how_to_was_said(brain: Brain) -> None:
+    """In the step's former words; the steps that stand are not told, and `why` names what rests on what was said."""
+    said = "So here is my bread: 350 g water, and bake it at 250 with a lid for 20 minutes."
+    bread = {"text": "How I make bread", "page": PageRef(kind="skill", title="Bread", folder="kitchen")}
+    steps = ["Take 350 g water", "Bake at 250 with a lid for 20 minutes"]
+    decide(brain, {**bread, "steps": steps})
+    tell(brain, said)
+    do(brain, "promote")
+    assert told_of(brain, "bread water lid", "here is my bread") == []
+    do(brain, "correct", steps[1], "--to", "Bake at 230 with a lid for 25 minutes")
+    told = told_of(brain, "bread water lid", "here is my bread")
+    assert told == [f"“{steps[1]}” no longer holds; now: Bake at 230 with a lid for 25 minutes"]
+    why = do(brain, "why", said).out
+    assert "no statement yet" not in why
+    assert steps[0] in why
+
+
+def test_a_forgotten_statement_is_not_an_ended_one(brain: Brain) -> None:
+    """Where its words stand still is told, with the command for each; there it is not said that they no longer hold."""
+    page = page_with(brain, OLD)
+    (statement,) = page.statements
+    done = do(brain, "forget", f"{page.path}#^{statement.block_id}", "-y")
+    assert "still stand" in done.out
+    assert OLD in done.out.partition("still stand")[2]
+    assert "brainiac forget 0199-0001" in done.out
+    assert told_of(brain, "rent in Graz", "640") == []

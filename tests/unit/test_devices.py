@@ -12,6 +12,7 @@ import pytest
 from brainiac import Brain
 from brainiac.events import TreeAdopted
 from brainiac.formats.page import is_private_note
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.testing import command, make_brain, run_once
 from tests.support.commands import Shell, do, problems_of
 from tests.support.devices import Device
@@ -301,3 +302,41 @@ def test_a_commit_before_the_first_start_makes_no_edit_of_the_whole_tree(tmp_pat
         assert [] == [problem for problem in problems_of(brain) if "watched" in problem]
         brain.observed.adopt()
         assert kinds == [event.kind for event in brain.journal.events()]
+
+
+def test_what_a_sync_brought_was_put_there_by_nobody(devices: tuple[Device, Device]) -> None:
+    """A first command on a device that has the other's files and journal: `log`, `why`, `undo --last` and Promotion
+    take what a process wrote there for that, and what a person wrote there for theirs; a declined `forget` writes
+    nothing.
+    """
+    desk, laptop = devices
+    desk.drop("inbox/one.md", "/remember I live in Portland.\n/remember I prefer tea.\n")
+    desk.run()
+    with desk.opened() as brain:
+        do(brain, "promote")
+        (path,) = (page.path for page in brain.pages().memories.values() if "/concrete/" in page.path)
+    synced(desk, laptop)
+    with laptop.opened() as brain:
+        journal = brain.root / "logs/journal" / brain.journal.device
+        assert command(brain, "forget", "Portland").code != 0  # nobody is there to be asked
+        assert not list(journal.glob("*.jsonl"))
+        do(brain, "correct", "I live in Portland.", "--to", "I live in Salem.")
+        brain.observed.adopt()
+        log, why = do(brain, "log").out, do(brain, "why", "I prefer tea.").out
+        assert "came from" in log
+        assert "by hand" not in log
+        assert "by person" not in why
+        _, times = StatementLog(brain).edits_since("")
+        page = brain.pages().memories[path]
+        assert times.keys() == {(page.uuid, text_hash("I live in Salem."))}
+        do(brain, "undo", "--last")
+        command(brain, "undo", "--last")
+        assert "I live in Portland." in (brain.read_text(path) or "")
+    laptop.drop(path, (laptop.root / path).read_text().replace("I prefer tea.", "I prefer coffee."))
+    with laptop.opened() as brain:
+        brain.observed.note_change(path)
+    synced(laptop, desk)
+    with desk.opened() as brain:
+        brain.observed.note_change(path)
+        _, times = StatementLog(brain).edits_since("")
+        assert (page.uuid, text_hash("I prefer coffee.")) in times  # a person's, wherever they wrote it

@@ -394,3 +394,13 @@ def test_stories(tmp_path: Path, seed: int) -> None:
     """A brain lives a while with two words in it; after the purge none is found, and what others said stands."""
     result = tell_story(tmp_path, seed)
     assert ([], [], []) == (result.found, result.complaints, result.lost)
+
+
+def test_only_what_has_the_words_is_said_to_stand_elsewhere(world: World) -> None:
+    """Sentences that stood beside the words, and that other files have too, are nobody's concern."""
+    beside = "Priya had food poisoning on Friday."
+    world.drop("one.md", f"The two-factor codes are in the blue tin. {beside}")
+    world.drop("two.md", f"{beside} She is well again.")
+    world.run()
+    done = world.cli("forget", "two-factor", "--purge", "--yes", "--json")
+    assert {} == done.json["still"]

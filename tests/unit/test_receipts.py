@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,70 @@ def test_an_exchange_is_put_right_by_its_receipt_whatever_a_search_finds(tmp_pat
     lead = "I lead a project called Heron, berth planning for a port."
     assert world.cli("correct", lead, "--to", "I lead nothing any more.").code == 0
     assert any("- I lead nothing any more." in text for text in world.tree().values())
+
+
+def test_what_was_forgotten_is_offered_by_no_receipt(tmp_path: Path) -> None:
+    """Neither an exchange's sentences nor a statement's words: each command says that it was forgotten, and on which
+    day; a door hears what it hears of an id that never was. An `undo` brings the receipt back.
+    """
+    world = World(tmp_path)
+    world.save(HOME, PAGE)
+    world.drop("a.md", "My landlord is called Pedro Varga. He was born in Lima.")
+    world.run()
+    question = "What is my landlord called, and how much is the rent of my flat?"
+    ids = [each["id"] for each in receipts_of(world, question)]
+    by_words = {words: each for each in ids for words in ("Pedro", "640 euros") if words in world.cli("why", each).out}
+    assert set(by_words) == {"Pedro", "640 euros"}
+    for words, receipt in by_words.items():
+        assert world.cli("forget", receipt, "-y").code == 0
+        for command in (("why",), ("wrong",), ("wrong", "x"), ("forget",)):
+            said = world.cli(command[0], receipt, *command[1:])
+            assert said.code == 1, said
+            assert re.search(r"that was forgotten on \d{4}-\d\d-\d\d", said.err), said
+            assert words not in said.out + said.err
+    with world.opened() as brain:
+        told = []
+        for receipt in (by_words["Pedro"], "rabc234"):
+            for verb in (verbs.fetch, verbs.why):
+                with pytest.raises(UserError) as error:
+                    verb(brain, receipt, caller=verbs.Caller("test:client"))
+                told.append(str(error.value).replace(receipt, "ID"))
+        assert told[:2] == told[2:]
+        with pytest.raises(UserError, match="that was forgotten on"):
+            verbs.fetch(brain, by_words["Pedro"])
+    world.cli("undo", "--last")
+    world.cli("undo", "--last")
+    assert "Pedro" in world.cli("why", by_words["Pedro"]).out
+    assert "640 euros" in world.cli("why", by_words["640 euros"]).out
+
+
+def test_a_correction_tells_the_words_and_their_day(tmp_path: Path) -> None:
+    """`log` and `undo` tell the old words and the new ones; the statement has its own day and not its page's; History
+    does not say that it held.
+    """
+    world = World(tmp_path)
+    world.save(HOME, PAGE.replace("---\n\n", "updated_at: 2020-05-01T08:00:00Z\n---\n\n", 1))
+    world.run()
+    rent = of_statement(world, "640 euros")
+    assert world.cli("wrong", rent, "The rent is 700 euros.").code == 0
+    today = f"{world.clock.now():%Y-%m-%d}"
+    days = {each["block"]: each["day"] for each in receipts_of(world, "How much is the rent of my flat in Graz?")}
+    assert (days["cd34"], days["ab12"]) == (today, "2020-05-01")
+    assert f"~~The rent is 640 euros.~~ (until {today}; replaced by ^cd34)" in (world.root / HOME).read_text()
+    words = "“The rent is 640 euros.” → “The rent is 700 euros.”"
+    assert words in world.cli("log").out
+    undone = world.cli("undo", "--last")
+    assert "resumed: “The rent is 640 euros.”\n" in undone.out
+    assert "removed: “The rent is 700 euros.”\n" in undone.out
+
+
+def test_what_was_only_said_is_put_right_in_words(tmp_path: Path) -> None:
+    """That it is a note now, and on which page, is said in words; an `undo` takes all of it back."""
+    world = World(tmp_path)
+    world.drop("a.md", "My landlord is called Pedro Varga.")
+    world.run()
+    (receipt,) = (each["id"] for each in receipts_of(world, "What is my landlord called?"))
+    said = world.cli("wrong", receipt, "My landlord is called Paolo Varga.")
+    assert "It was said and no statement until now" in said.out
+    assert "Paolo Varga" in world.cli("undo", "--last").out
+    assert not list((world.root / "memory/long_term/concrete").rglob("notes/*.md"))

@@ -388,3 +388,21 @@ def test_a_person_who_saves_meanwhile_is_not_overwritten(brain: Brain, monkeypat
     monkeypatch.setattr(brain, "commit", save_and_commit)
     assert "changed since by person" in refused(brain, event)
     assert b"mine\n" == brain.read(A)
+
+
+def test_last_is_an_undo_that_was_named_and_nothing_that_was_purged(brain: Brain, shell: Shell) -> None:
+    """What a person took back by its id is a change like any other; steps back go further.
+
+    `log --memory` has a purge.
+    """
+    kept, gone = "# A\n\n- The key hangs in the hall. ^a1\n", "# B\n\n- The emeralds lie in the well. ^b1\n"
+    first = brain.commit("page-made", by="x", changes=[create(A, kept)])
+    brain.commit("page-made", by="x", changes=[create(B, gone)])
+    assert 0 == shell("forget", "emeralds", "--purge", "-y").code
+    assert "destroyed for good" in shell("log", "--memory").out
+    assert "removed: “The key hangs in the hall.”" in shell("undo", first.id).out
+    done = shell("undo", "--last")
+    assert (0, True) == (done.code, "added: “The key hangs in the hall.”" in done.out), done
+    done = shell("undo", "--last")
+    assert (0, None) == (done.code, brain.read(A)), done
+    assert "nothing changed memory" in shell("undo", "--last").err

@@ -20,7 +20,7 @@ from brainiac.errors import UserError
 from brainiac.events import Event, RecordedChange, kinds_of, present_form
 from brainiac.history.sentences import news
 from brainiac.history.undo import plan, plan_all
-from brainiac.storage.causes import commits_of, undone_events
+from brainiac.storage.causes import came_from, commits_of, undone_events
 from brainiac.storage.journal import Line, from_line
 from brainiac.window.frame import Action, Page, Visit
 
@@ -204,10 +204,8 @@ def _who(brain: Brain, event: Event) -> tuple[str, bool]:
     """Return who did something, and whether it was done to files by hand; what a sync brought is another device's."""
     if event.kind not in BY_HAND:
         return "you" if event.by in PERSON else event.by, False
-    sql = "SELECT device FROM changes WHERE path = ? AND after = ? AND device != ? ORDER BY event LIMIT 1"
-    for change in event.changes[:1]:
-        if rows := brain.projection.query(sql, change.path, change.after or "", brain.journal.device):
-            return f"came from {rows[0][0]}", False
+    if device := came_from(brain, event):
+        return f"came from {device}", False
     return str(event.data.get("client") or "") or "you, by hand", True
 
 

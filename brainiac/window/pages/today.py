@@ -16,7 +16,7 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, FormatError
-from brainiac.events import Event, PathKind
+from brainiac.events import Event
 from brainiac.formats.prompt import CITED, Response, error_path, parse_response
 from brainiac.health.overview import overview
 from brainiac.history.digest import digest_since
@@ -25,6 +25,7 @@ from brainiac.library import read_prompt
 from brainiac.storage.causes import commits_of, find_event, undone_events
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.text.dates import dates_in
+from brainiac.verbs.push import words_of
 from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
 
 MAX_ANSWERS, MAX_SHOWN = 3, 60
@@ -116,21 +117,10 @@ def shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
         folder = response.path.rpartition("/")[0]
         receipts = [row for row in (receipt.to_json(folder) for receipt in response.receipts) if row["use"] == CITED]
     for row in receipts:
-        row["words"] = _passage(brain, row.get("path", ""), row.get("block", ""))
+        row["words"] = words_of(brain, row)
     text = response.text if response else answer.text
     values = {"prompt": answer.prompt, "asked": asked, "text": text, "problem": answer.problem, "receipts": receipts}
     return values | {"is_done": answer.done.is_set(), "model": response.model if response else ""}
-
-
-def _passage(brain: Brain, path: str, block: str) -> str:
-    """Return the words of a statement or a prompt; "" for a whole page, and where it is gone."""
-    page = brain.pages([path]).pages.get(path)
-    if page is not None:
-        return next((each.text for each in page.statements if block and each.block_id == block), "")
-    with suppress(BrainiacError):
-        if path and brain.tree.kind_of(path) is PathKind.PROMPT and (prompt := read_prompt(brain, path)):
-            return prompt.text
-    return ""
 
 
 # --- what is due -----------------------------------------------------------------------------------------------------
