@@ -587,6 +587,7 @@ class ForgetProposal(ProposalRecord):
         answers: Paths of answers.
         is_hiding: Whether all of it is hidden until the person decides, as they asked for; of a deleted page the
             exchanges are in any case.
+        shown: Hashes of what the person was shown that goes with it; None where it was made before that was kept.
     """
 
     operation: str
@@ -599,6 +600,7 @@ class ForgetProposal(ProposalRecord):
     pages: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     is_hiding: bool = False
+    shown: tuple[str, ...] | None = None
 
 
 class OrganizeProposal(ProposalRecord):

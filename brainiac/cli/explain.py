@@ -191,7 +191,7 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
     target = _target(brain, named, is_purged=is_purged)
     print_list("These hold the words", list(target.shown), WIDE)
     plan = plan_forget(brain, target)
-    print_list("To be taken out", plan.actions, WIDE)
+    print_list("To be taken out", list(map(str, plan.effects())) or plan.actions, WIDE)
     print_list("Stays", plan.kept, WIDE)
     said = [f"{line}  `brainiac forget {name}`" for name, line in plan.said.items()]
     print_list("What was said stays, and the words still stand there", said, WIDE)
@@ -204,7 +204,7 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
     agree("Destroy it for good?" if is_purged else "Take it out?", is_agreed=yes)
     note_edits(brain)  # only now: what is declined wrote nothing
     purged = purge(brain, target) if is_purged else None
-    event = purged.event if purged else take_out(brain, target)
+    event = purged.event if purged else take_out(brain, target, shown=plan.keys)
     result = asdict(purged) if purged else {"event": asdict(event) if event else None}
     yield {**result, "told": plan.actions, "left": plan.kept, "said": plan.said}
     if purged:

@@ -12,6 +12,7 @@ import itertools
 import posixpath
 import re
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,15 @@ from brainiac.events import (
 )
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.markdown import PRIVATE, edited, find_events, find_links, remarks_of, without_link_targets
+from brainiac.formats.markdown import (
+    PRIVATE,
+    decode_text,
+    edited,
+    find_events,
+    find_links,
+    remarks_of,
+    without_link_targets,
+)
 from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, is_private_note, parse_memory
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
@@ -45,7 +54,7 @@ from brainiac.llm.redaction import redact
 from brainiac.search.documents import COUNTED, Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
-from brainiac.storage.proposals import asking
+from brainiac.storage.proposals import asked_before, asking
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import SECTIONS, without_proposals
 from brainiac.storage.said import check_gone, meant_by, receipt_id
@@ -84,6 +93,8 @@ OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
+_RESTING = {"page": "page", "statement": "statement", "note": "note", "said": "exchange"}  # what a plan takes besides
+_ORDER = ("page", "statement", "note", "again", "said", "file")  # of what a plan does, as it is shown
 # what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
 _OUR_ADDITIONS = re.compile(
     r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposals?:|waiting|private\b).*?-->"
@@ -423,22 +434,68 @@ def _quoted(text: str) -> str:
     return f"“{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}”"
 
 
-# --- the plan and its commit ---------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that a plan does, in a person's words.
+
+    Attributes:
+        kind: `said` for an exchange, `page` or `file` for a whole one, `statement` for what stands on a page, `note`
+            for an item of short-term memory, `again` for a former wording that comes back.
+        path: The file that it stands in.
+        title: Of the page; of another file its path.
+        text: Its words.
+        key: By which it is known again in another plan; "" for what the target names itself.
+    """
+
+    kind: str
+    path: str
+    title: str
+    text: str
+    key: str = ""
+
+    def __str__(self) -> str:
+        text = _quoted(self.text)
+        match self.kind:
+            case "page":
+                return f"{self.title}: the whole page"
+            case "file":
+                return f"{self.path}: the {'answer' if prompt_path_of(self.path) else 'prompt'}"
+            case "said":
+                return f"said, with its answer: {text}"
+            case "again":
+                return f"{self.title}: holds again: {text}"
+        return f"{self.title}: {text}"
 
 
-def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None = None) -> Event | None:
+class MoreGoesError(UserError):
+    """More would be forgotten by now than a person was shown."""
+
+
+def forget(
+    brain: Brain, target: Target, *, by: str = "cli", cause: str | None = None, shown: Collection[str] | None = None
+) -> Event | None:
     """Remove a target from the tree in one commit.
+
+    Args:
+        brain: The brain.
+        target: What is to be forgotten.
+        by: Who does it.
+        cause: The id of the event that it is done by, if there is one.
+        shown: The `keys` of the plan that the person saw; None for one who agreed to whatever it takes.
 
     Returns:
         The event; None when nothing of it is in the tree.
 
     Raises:
         ConflictError: Somebody keeps writing the files.
+        MoreGoesError: It would take more than was shown; nothing is done.
     """
 
     def attempt() -> Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
+            if shown is not None and not plan.keys.issubset(shown):
+                raise MoreGoesError("memory changed since, and more would go than was shown; look at it once more")
             if not (changes := plan.changes()):
                 return None
             left: dict[str, Any] = {"taken_out": tuple(plan.statements), "left": tuple(plan.kept)}
@@ -476,6 +533,7 @@ class ForgetPlan(Edits):
         items: Hashes of the items that are removed from short-term memory.
         texts: The removed texts, word for word, to find where the same words remain.
         said: What removed statements rest on and stays, for a person: day and words by the id that `forget` takes.
+        is_private: Whether some of what it changes is private.
     """
 
     def __init__(self, brain: Brain, target: Target) -> None:
@@ -489,6 +547,8 @@ class ForgetPlan(Edits):
         self.items: list[str] = []
         self.texts: list[str] = []
         self.said: dict[str, str] = {}
+        self.is_private = target.is_private
+        self._notes: list[str] = []  # removed from short-term memory
 
     def plan_all(self) -> None:
         """Plan prompts and answers, pages that name the exchanges, short-term memory, review, and named pages."""
@@ -513,6 +573,56 @@ class ForgetPlan(Edits):
         for path in sorted(tree.scan(tree.inbox, tree.memory)):
             if tree.is_tracked(path):
                 self._remove_units(path, uuids.get(path, ""))
+        # what names the target alone is as private as that
+        self.is_private |= any(is_private_note(decode_text(before)) for _, before, _ in self._changed())
+
+    def _changed(self) -> Iterator[tuple[str, bytes, str]]:
+        """Yield the changed files of memory and inbox: path, and the text before and after."""
+        tree = self._brain.tree
+        for path, before in self._before.items():
+            after = self._after[path]
+            if before is not None and decode_text(before) != after and tree.kind_of(path) is not PathKind.INDEX_PAGE:
+                yield path, before, after or ""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """What the plan takes besides what its target names, by hashes."""
+        return frozenset(effect.key for effect in self.effects() if effect.key)
+
+    def effects(self) -> list[Effect]:
+        """Return all that is taken out, or comes back in a former wording, file by file and each once."""
+        tree, short_term = self._brain.tree, self._brain.tree.relative(self._brain.tree.short_term)
+        review, pages = tree.relative(tree.review), self._brain.pages().pages
+        found, blocks = dict[tuple[str, str], Effect](), {digest for _, digest in self._target.blocks}
+
+        def add(kind: str, path: str, text: str, key: str = "") -> None:
+            title = pages[path].title if path in pages else path
+            found.setdefault((kind, key or f"{path} {text}"), Effect(kind, path, title, text, key))
+
+        for path, content, after in self._changed():
+            before, is_whole = decode_text(content), self._after[path] is None
+            is_in_inbox = tree.kind_of(path) in _WHOLE  # which the target names, itself or by its exchange
+            if is_in_inbox and is_whole:
+                add("file", path, before[split_or_all(before)[1] :].strip())
+                continue
+            if is_whole:
+                # a day's page goes when nothing is left of the day
+                is_named = path in self._target.pages or is_date(stem_of(path))
+                add("page", path, pages[path].title if path in pages else path, "" if is_named else text_hash(path))
+            left = {placed.event.id for placed in find_events(after)}
+            for placed in find_events(before):
+                if (name := placed.event.id) not in left:
+                    add("said", path, placed.event.user or placed.event.ai, "" if name in self._ids else name)
+            if path not in (short_term, review):
+                stood, stands = _units_in(before), _units_in(after)
+                for words in stood.keys() - stands.keys():
+                    is_named = is_in_inbox or stood[words] in blocks
+                    add("statement", path, words, "" if is_named else text_hash(words))
+                for words in stands.keys() - stood.keys():
+                    add("again", path, words)
+        for note in self._notes:
+            add("note", short_term, note, "" if text_hash(note) in self._target.items else text_hash(note))
+        return sorted(found.values(), key=lambda each: _ORDER.index(each.kind))
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
         """Plan to remove an exchange's prompt, if it has the same text, and the answers beside it that are its own."""
@@ -547,6 +657,7 @@ class ForgetPlan(Edits):
             ),
         )
         self.texts += removed
+        self._notes += removed
         self.items += map(text_hash, removed)
         summary = self._without_sentences(document.memory.summary, document.paragraphs())
         self.write(path, str(document.with_summary(summary)), "its event, and what was noted from it alone")
@@ -710,6 +821,14 @@ def is_by_process(memory: Memory, log: StatementLog) -> bool:
     return log.knows_page(memory.uuid) or any(find_events(memory.text))
 
 
+def _units_in(text: str) -> dict[str, str]:
+    """Return what stands in a file beside its exchanges and headings: each as it is said, with its hash."""
+    said = [(placed.start, placed.end) for placed in find_events(text)]
+    units = [text[start:end] for start, end in units_of(text) if not any(a <= start < b for a, b in said)]
+    words = {" ".join(said_in(unit).split()).removeprefix("- "): unit for unit in units if not unit.startswith("#")}
+    return {said: block_hash(unit) for said, unit in words.items() if said}
+
+
 def _without_unused_mentions(page: MemoryDocument) -> MemoryDocument:
     """Return a page without those of its `mentions` whose names its text no longer has; they would tell the names."""
     if not isinstance(page.memory.meta.get(MENTIONS), list):
@@ -796,12 +915,13 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     target = find_words(brain, words)
     if not target:
         return Proposed(f"Nothing in memory holds “{words}”.")
-    what = f"Forget {target.count}, as listed beside {prompt}"
-    proposal = replace(target.proposal(what), prompt=prompt, is_private=target.is_private)
-    _add_proposal(brain, proposal, by="core_loop")
-    lines = "\n".join(f"- {line}" for line in target.shown)
-    text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
-    return Proposed(text, target.is_private)
+    proposal = replace(target.proposal(""), prompt=prompt, is_private=target.is_private)
+    plan, what = _add_proposal(brain, proposal, f"as listed beside {prompt}", by="core_loop")
+    parts = {"Taken out is": [str(each) for each in plan.effects()], "What stays": plan.kept}
+    text = f"To be forgotten, once you tick it in memory/review.md: {what}."
+    for heading, lines in parts.items():
+        text += f"\n\n{heading}:\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return Proposed(text, plan.is_private)
 
 
 def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
@@ -823,9 +943,9 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     if not target or any(proposal.deleted == page for _, proposal in hiding_proposals(brain)):
         return  # there is nothing to forget, or the person was asked already
     # none is quoted: the sources of undecided deletions are withheld
-    what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    proposal = replace(target.proposal(what), deleted=page, path=path, is_private=is_private_note(before))
-    _add_proposal(brain, proposal, by="organization")
+    why = f"the deleted page {path} was made from what they say; until then none is quoted"
+    proposal = replace(target.proposal(""), deleted=page, path=path, is_private=is_private_note(before))
+    _add_proposal(brain, proposal, why, by="organization")
 
 
 def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target) -> None:
@@ -865,10 +985,23 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
     brain.retry(attempt)
 
 
-def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str) -> None:
-    """Commit a proposal of the person's own with its line in `review.md`."""
-    proposals, changes = asking(brain, [replace(proposal, is_wish=True)])
+def _add_proposal(brain: Brain, proposal: ForgetProposal, why: str, *, by: str) -> tuple[ForgetPlan, str]:
+    """Commit a proposal of the person's own with its line in `review.md`, and what it would take.
+
+    Returns:
+        The plan, and how much it takes.
+    """
+    target = Target.of(proposal)
+    plan = plan_forget(brain, target)
+    kinds = Counter(each.kind for each in plan.effects() if each.key)
+    resting = [f"{kinds[kind]} {word}{'s' * (kinds[kind] > 1)}" for kind, word in _RESTING.items() if kinds[kind]]
+    count = target.count + (f"; with that {', '.join(resting)}" if resting else "")
+    is_private = proposal.is_private or plan.is_private
+    what = f"Forget {count}; {why}" if resting else f"Forget {count}, {why}"
+    whole = replace(proposal, what=what, is_wish=True, is_private=is_private, shown=tuple(sorted(plan.keys)))
+    proposals, changes = asking(brain, [whole])
     brain.commit(ProposalMade(proposals=proposals), by=by, changes=changes)
+    return plan, count
 
 
 def carry_out_proposal(brain: Brain, proposal: ForgetProposal, *, cause: str | None = None) -> Event | None:
@@ -881,8 +1014,18 @@ def carry_out_proposal(brain: Brain, proposal: ForgetProposal, *, cause: str | N
 
     Returns:
         The event; None when nothing of it is in the tree any more.
+
+    Raises:
+        MoreGoesError: It would take more than was shown: nothing is done, and it is proposed anew.
     """
-    event = forget(brain, Target.of(proposal), by="person", cause=cause)
+    try:
+        event = forget(brain, Target.of(proposal), by="person", cause=cause, shown=proposal.shown)
+    except MoreGoesError:
+        again = replace(proposal, id=text_hash(f"again {proposal.id}"))  # once, also after a crash right here
+        if again.id not in asked_before(brain):
+            where = f"more than was listed {f'beside {proposal.prompt}' if proposal.prompt else 'before'}"
+            _add_proposal(brain, again, f"{where}, since memory changed; nothing was done", by="organization")
+        raise
     if prompt := proposal.prompt:
         answers = [response_path(prompt, number) for number in range(1, _MAX_ANSWERS + 1)]
         for path in (prompt, *answers):

@@ -45,6 +45,9 @@ _SENTENCES: dict[type[events.EventData], str] = {
 _UNDONE = {
     events.PromptAnswered.kind: "an answer",
     events.ExchangeReflected.kind: "what was noted of an exchange",
+    events.StatementCorrected.kind: "a correction",
+    events.NoteSaved.kind: "an edit",
+    events.NoteEdited.kind: "an edit",
     events.MemoryPromoted.kind: "a promotion",
     events.ExchangesImported.kind: "an import",
     events.MemoryOrganized.kind: "an organization",

@@ -461,18 +461,19 @@ class CostRow:
     cost_usd: float
 
 
-def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
+def cost_rows(library: Library, since_day: str = "", *, of_all_devices: bool = False) -> list[CostRow]:
     """Return the sums of this device's calls by day, process, purpose and model, newest day first.
 
     Args:
         library: The memory whose calls are summed.
         since_day: The first day, an ISO date in the person's time zone; "" for all.
+        of_all_devices: Also those of the others, as far as their journals are here.
     """
     library.projection.follow()
     calls = library.projection.query(
         "SELECT at, by, purpose, model, input_tokens, cached_tokens, output_tokens, cost_usd FROM calls"
-        " WHERE device = ?1 AND (?2 = '' OR at >= date(?2, '-1 day'))",  # stamps are UTC, days are the person's
-        library.journal.device,
+        " WHERE ?1 IN ('', device) AND (?2 = '' OR at >= date(?2, '-1 day'))",  # stamps are UTC, days are the person's
+        "" if of_all_devices else library.journal.device,
         since_day,
     )
     groups: dict[tuple[str, str, str, str], list[list[float]]] = defaultdict(list)

@@ -17,8 +17,8 @@ from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, UserError
 from brainiac.server.guard import message_and_status
+from brainiac.window import words
 from brainiac.window.sessions import Sessions
-from brainiac.window.words import changed_lines, differing, in_place, memory_html, relative_day, shown
 
 FOLDER = Path(__file__).parent
 MAX_KEPT = 100  # messages, keys of forms and answers that this process remembers
@@ -32,6 +32,7 @@ class Done:
     Attributes:
         message: A sentence.
         undo: What takes it back: an event's id or `path#^block`; "" for nothing.
+        undo_word: The word for that.
         is_problem: Whether it was not done.
         to: The path of another page than the one that the form stood on, with its query.
         draft: The fields of a form whose wish was not done, so that nobody has to write them again.
@@ -39,6 +40,7 @@ class Done:
 
     message: str = ""
     undo: str = ""
+    undo_word: str = "undo"
     is_problem: bool = False
     to: str = ""
     draft: Mapping[str, str] = field(default_factory=dict)
@@ -218,10 +220,11 @@ def templates() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=shown,
+        finalize=words.shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"words": memory_html, "day": relative_day, "field": _field}
-    environment.filters |= {"differing": differing, "changed_lines": changed_lines, "in_place": in_place}
+    environment.filters |= {"words": words.memory_html, "day": words.relative_day, "field": _field}
+    for each in (words.who, words.below_properties, words.differing, words.changed_lines, words.in_place):
+        environment.filters[each.__name__] = each
     return environment

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import posixpath
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -29,6 +31,7 @@ from brainiac.server.rest import STREAM_HEADERS, in_thread
 from brainiac.window.frame import FOLDER, Action, Desk, Done, Page, Visit, templates
 from brainiac.window.pages import ACTIONS, PAGES
 from brainiac.window.sessions import SESSION_SECONDS
+from brainiac.window.words import titled
 
 MAX_FORM_BYTES = 4_000_000  # a prompt of a million characters, each of them escaped
 LOOK_SECONDS = 0.1
@@ -142,6 +145,7 @@ class _Site:
     def __init__(self, brain: Brain, is_stopping: Callable[[], bool]) -> None:
         self.desk, self._is_stopping, self._templates = Desk(brain), is_stopping, templates()
         self._brain, self._listed = brain, [page for page in PAGES if page.is_listed]
+        self._paths = {page.path for page in PAGES}
 
     def endpoint(self, page: Page) -> Callable[[Request], Any]:
         """Return the endpoint of a page."""
@@ -166,9 +170,18 @@ class _Site:
     def _html(self, template: str, visit: Visit, status: int, **values: Any) -> Response:
         query = {name: value for name, value in visit.given.items() if name != "said"}
         here = visit.path + (f"?{urlencode(query)}" if query else "")
-        given = {"here": here, "listed": self._listed, "now": visit.now, "brain_name": self._brain.root.name}
+        given: dict[str, Any] = {"here": here, "listed": self._listed, "now": visit.now}
+        given["brain_name"] = self._brain.root.name
+        # the page that a form stood on before it asked more
+        came_from = visit.given.get("from", "")
+        given["came_from"] = came_from if urlsplit(came_from).path in self._paths and came_from[1:2] != "/" else ""
+        given["titled"] = partial(titled, title_of=self._title_of)
         given["token"] = self.desk.sessions.form_token(visit.session)
         return HTMLResponse(self._templates.get_template(template).render(given | values), status)
+
+    def _title_of(self, path: str) -> str:
+        page = self._brain.recall.links.pages.get(path)
+        return page.title or posixpath.basename(path) if page else ""
 
     def notice(self, problem: str, status: int, code: str = "") -> Response:
         """Return a page for somebody who is not logged in, or whose request was refused.
@@ -232,11 +245,11 @@ class _Site:
         if given is None or action is None:
             return self.notice("This form has no valid token; reload the page.", 403)
         back = urlsplit(given.pop("back", "/"))
-        path = back.path if back.path in {page.path for page in PAGES} else "/"  # never to another site
+        path = back.path if back.path in self._paths else "/"  # never to another site
         done = await in_thread(self._carry_out, action, self._visit(request, path, given))
         query = dict(parse_qsl(back.query)) if path == back.path else {}
-        if done.to:
-            to = urlsplit(done.to)
+        to = urlsplit(done.to or ("" if done.is_problem else given.get("from", "")))
+        if to.path in self._paths:
             path, query = to.path, dict(parse_qsl(to.query))
         if done.message:
             query["said"] = self.desk.keep(done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -18,10 +18,14 @@ from markupsafe import Markup, escape
 
 from brainiac.clock import parse_iso
 from brainiac.formats.markdown import decode_text
+from brainiac.storage.withheld import split_or_all
 
 MAX_CHARACTERS = 20_000
 MAX_COMPARED = 2_000  # words of two texts that are compared word by word; what is longer differs as a whole
 AROUND = 240  # characters that are shown on each side of a quote
+PROCESSES = ("core_loop", "reflection", "promotion", "organization")  # a person knows them by one name
+_PATH = re.compile(r"`?\b((?:memory|inbox)/[^`\n“”<>]{0,300}?\.md)`?")
+_OURS = re.compile(r"[ \t]*<!--.*?-->|[ \t]+\^[0-9a-z]{4,6}(?=[ \t]*$)", re.MULTILINE)  # ids and marks
 # what turns the direction of the text after it, or is seen by nobody: shown, so that nothing is disguised by it
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
@@ -62,10 +66,39 @@ def differing(before: str, after: str) -> tuple[Markup, Markup]:
     return marked
 
 
+def who(by: str) -> str:
+    """Return who did something, as a person says it."""
+    return "you" if by in ("person", "cli") else "Brainiac" if by in PROCESSES else by
+
+
+def titled(text: str, title_of: Callable[[str], str], *, is_linked: bool = True) -> Markup:
+    """Return a sentence with each page of memory by its title instead of its path.
+
+    Args:
+        text: The sentence.
+        title_of: Returns the title of the page at a path; "" for none.
+        is_linked: Whether the titles lead to their pages.
+    """
+    parts, last = [], 0
+    for found in _PATH.finditer(text):
+        path = found[1]
+        name, title = posixpath.basename(path).removesuffix(".md").replace("-", " "), title_of(path)
+        link = Markup('<a href="/page?name={}">{}</a>') if title and is_linked else Markup("{1}")
+        shown_name = title or (name if path.startswith("memory/") else path)
+        parts += [escape(shown(text[last : found.start()])), link.format(quote(path, safe=""), shown(shown_name))]
+        last = found.end()
+    return Markup("").join([*parts, escape(shown(text[last:]))])
+
+
+def below_properties(text: str) -> str:
+    """Return the text of a file as a person wrote it: without front matter, ids and marks."""
+    return _OURS.sub("", text[split_or_all(text)[1] :]).strip("\n")
+
+
 def changed_lines(before: str | bytes | None, after: str | bytes | None) -> Iterator[tuple[str, str]]:
     """Yield the lines of a text that were changed, each run of them before and after."""
     texts = (decode_text(text) if isinstance(text, bytes) else text or "" for text in (before, after))
-    sides = [text.splitlines(keepends=True) for text in texts]
+    sides = [below_properties(text).splitlines(keepends=True) for text in texts]
     for what, *ends in difflib.SequenceMatcher(None, sides[0], sides[1]).get_opcodes():
         if what != "equal":
             yield "".join(sides[0][ends[0] : ends[1]]), "".join(sides[1][ends[2] : ends[3]])

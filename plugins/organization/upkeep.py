@@ -377,7 +377,11 @@ def decide(brain: Brain, decisions: Mapping[str, bool]) -> list[Event]:
             # only exchanges say it: no file changes, and recall says of them what holds now
             recorded.append(brain.record(decided, by=by, cause=cause))
         elif isinstance(proposal, events.ForgetProposal):
-            done = forget.carry_out_proposal(brain, proposal, cause=cause)
+            try:
+                done = forget.carry_out_proposal(brain, proposal, cause=cause)
+            except forget.MoreGoesError:  # it is asked anew
+                recorded.append(brain.record(replace(decided, how="expired"), by="person", cause=cause))
+                continue
             recorded.append(brain.record(decided, by="person", cause=done.id if done else cause))
         else:
             recorded.append(_apply(brain, proposal, by, cause))

@@ -77,7 +77,8 @@ def test_what_happened_can_be_taken_back_and_back_again(browser: Any, daemon: Li
         row.get_by_role("button", name="undo").click()
         visitor.await_text("Taken back.")
         assert first in text.read_text().partition("## History")[0]
-        visitor.page.get_by_role("button", name="undo: undo that").click()
+        visitor.page.get_by_role("button", name="bring it back: that").click()
+        visitor.await_text("Brought back.")
         eventually(lambda: second in text.read_text().partition("## History")[0], "the undo undone", SECONDS)
     kinds = [event.kind for event in events_of(daemon.root, StatementCorrected.kind, "event-undone")]
     assert ["statement-corrected", "event-undone", "event-undone"] == kinds
@@ -88,7 +89,7 @@ def test_forgetting_shows_its_plan_first(browser: Any, daemon: Living, script: b
     """Nothing is gone until the button is pressed; it stands then among what waits, with its undo."""
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go("/forget?name=memory/long_term/concrete/portland.md")
-        assert PORTLAND in visitor.text()
+        assert "User lives in Portland, since 2020. Portland" in visitor.text()
         assert (daemon.root / PORTLAND).exists()
         visitor.page.get_by_role("button", name="Take it out").click()
         visitor.await_text("Forgotten.")
@@ -97,19 +98,28 @@ def test_forgetting_shows_its_plan_first(browser: Any, daemon: Living, script: b
         eventually((daemon.root / PORTLAND).exists, "the page", SECONDS)
 
 
-def test_a_task_that_is_due_can_be_forgotten(browser: Any, daemon: Living) -> None:
-    """It has no name but its words; the one that is due stands before the one that has no day."""
+@with_and_without_script
+def test_a_task_can_be_ticked_and_forgotten(browser: Any, daemon: Living, script: bool) -> None:
+    """It has no name but its words; one that is overdue says so, and stands before the one that has no day."""
+    short_term = daemon.root / "memory/short_term.md"
     daemon.answer("one.md", "/todo buy stamps")
     daemon.answer("two.md", "/todo call the dentist by 2020-01-01")
-    with visiting(browser, daemon.root) as visitor:
-        eventually(lambda: "dentist" in (daemon.root / "memory/short_term.md").read_text(), "the task", SECONDS)
+    with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
+        eventually(lambda: "dentist" in short_term.read_text(), "the task", SECONDS)
         visitor.go()
-        due = visitor.page.locator("section", has=visitor.page.get_by_role("heading", name="Due"))
-        assert due.inner_text().index("dentist") < due.inner_text().index("stamps")
-        due.get_by_role("link", name="forget: call the dentist").click()
+        late, other = (
+            visitor.page.locator("section", has=visitor.page.get_by_role("heading", name=name))
+            for name in ("Overdue", "Some day")
+        )
+        assert "dentist" in late.inner_text()
+        assert 0 == late.get_by_role("link", name="wrong").count()
+        other.get_by_role("button", name="done: buy stamps").click()
+        visitor.await_text("Done.")
+        assert "[x] buy stamps" in short_term.read_text()
+        late.get_by_role("link", name="forget: call the dentist").click()
         visitor.page.get_by_role("button", name="Take it out").click()
         visitor.await_text("Forgotten.")
-    assert "dentist" not in (daemon.root / "memory/short_term.md").read_text()
+    assert "dentist" not in short_term.read_text()
 
 
 @with_and_without_script

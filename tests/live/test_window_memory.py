@@ -79,6 +79,17 @@ def test_search_shows_why_and_what_is_asked(browser: Any, daemon: Living, script
         assert "after:2024-05" in visitor.text()
         visitor.page.get_by_role("link", name="Mara").click()
         visitor.await_text("Mara moved to Portland.")
+        visitor.page.go_back()  # to what was found
+        visitor.await_text("Her bike is green.")
+        assert "bike type:concrete" == visitor.page.get_by_label("Words").input_value()
+        visitor.page.get_by_label("Words").fill("bike")
+        visitor.page.get_by_label("Kind").select_option("events")
+        visitor.page.get_by_role("button", name="Search").click()
+        visitor.await_text("Nothing in memory fits")
+        visitor.go("/pages")
+        visitor.page.get_by_role("link", name="concrete", exact=True).click()
+        visitor.page.get_by_role("link", name="Mara").click()
+        visitor.await_text("Mara moved to Portland.")
 
 
 @with_and_without_script
@@ -86,6 +97,10 @@ def test_a_page_tells_all_of_itself(browser: Any, daemon: Living, script: bool) 
     """Links in its words and wiki links lead to pages; what links to it; what is near; private; as it was."""
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go(page_of(PORTLAND))
+        heads = [visitor.page.locator(name).first.bounding_box() for name in ("div.bar", "main .foot", ".part")]
+        tops = [(box["y"], box["y"] + box["height"]) for box in heads]
+        assert sorted(sum(tops, ())) == list(sum(tops, ())), "nothing lies over another"
+        assert visitor.page.get_by_role("button", name="Show").bounding_box()["y"] < tops[0][1]
         assert "User lives in Portland, since 2020." in visitor.text()
         assert "Linked from" in visitor.text()
         visitor.page.get_by_role("link", name="Mara", exact=True).click()
@@ -108,13 +123,33 @@ def test_a_page_tells_all_of_itself(browser: Any, daemon: Living, script: bool) 
         visitor.page.get_by_role("button", name="make it private").click()
         visitor.await_text("No model elsewhere sees it, and no door.")
         assert "private: true" in (daemon.root / MARA).read_text()
-        visitor.page.get_by_role("button", name="make it public again").click()
+        visitor.page.get_by_role("button", name="let models see it").click()
         visitor.await_text("Models and doors may see it.")
         assert "private: false" in (daemon.root / MARA).read_text()
         visitor.page.get_by_label("as it was on").fill(daemon_day())
         visitor.page.get_by_role("button", name="Show").click()
         visitor.await_text("as it is now")
         assert "Her bike is green." in visitor.text()
+
+
+def test_what_is_added_at_the_end_is_not_history(browser: Any, daemon: Living) -> None:
+    """The whole text is without properties and History, which are folded beside it: a new last line holds now."""
+    file = daemon.root / MARA
+    former = "\n## History\n- ~~Mara lived in Salem~~ (2024-01-01 – 2025-01-01) ^m3\n"
+    file.write_text(file.read_text() + former)
+    before = file.read_text()
+    with visiting(browser, daemon.root) as visitor:
+        visitor.go(page_of(MARA) + "&edit=all")
+        place = visitor.page.get_by_label("The whole text")
+        text = place.input_value()
+        assert "uuid:" not in text.replace('"uuid:', "")
+        assert "Salem" not in text
+        place.fill(text.rstrip("\n") + "\n- Mara plays the tuba.")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("Mara plays the tuba.")
+        assert file.read_text().index("tuba") < file.read_text().index("## History")
+        assert file.read_text().endswith(former[1:])
+        assert before.partition("# Mara")[0] == file.read_text().partition("# Mara")[0]
 
 
 @with_and_without_script
@@ -154,10 +189,10 @@ def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, 
         # and now the window did
         visitor.go(page_of(MARA))
         visitor.page.get_by_role("link", name="edit", exact=True).click()
-        text = visitor.page.get_by_label("The whole file").input_value()
-        assert text == file.read_text()
-        file.write_text(text.replace("[[heron]]", "[[heron]] by day"))
-        visitor.page.get_by_label("The whole file").fill(text.replace("is red", "is blue") + "\nShe rides to work.\n")
+        text = visitor.page.get_by_label("The whole text").input_value()
+        assert file.read_text().endswith(text)
+        file.write_text(file.read_text().replace("[[heron]]", "[[heron]] by day"))
+        visitor.page.get_by_label("The whole text").fill(text.replace("is red", "is blue") + "\nShe rides to work.\n")
         visitor.page.get_by_role("button", name="Save").click()
         visitor.await_text("had been changed meanwhile")
         assert has("[[heron]] by day", "Her bike is blue.", "She rides to work.")
@@ -182,7 +217,7 @@ def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, 
         visitor.go(page_of(MARA))
         visitor.await_text("front matter")
         visitor.page.get_by_role("link", name="edit", exact=True).click()
-        visitor.page.get_by_label("The whole file").fill(text)
+        visitor.page.get_by_label("The whole text").fill(text)
         visitor.page.get_by_role("button", name="Save").click()
         visitor.await_text("Saved.")
         assert text == file.read_text()

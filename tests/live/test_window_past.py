@@ -75,6 +75,9 @@ def test_what_waits_is_decided_by_keys_alone(browser: Any, daemon: Living) -> No
             here.get_by_text(word, exact=True).wait_for()
         visitor.page.keyboard.press("l")
         visitor.await_text("Put off until tomorrow: 1")
+        visitor.go("/")
+        assert "Waits for you" not in visitor.text()
+        visitor.go("/review")
         eventually(lambda: 2 == len(events_of(daemon.root, "proposal-decided")), "both decisions", SECONDS)
         assert {"User lives in Oslo.", *list(STATEMENTS.values())[1:]} == standing(daemon.root)
         decided = visitor.page.locator("section", has=visitor.page.get_by_role("heading", name="Decided today"))
@@ -85,13 +88,12 @@ def test_what_waits_is_decided_by_keys_alone(browser: Any, daemon: Living) -> No
 
 @with_and_without_script
 def test_many_are_decided_at_once_and_taken_back_as_one(browser: Any, daemon: Living, script: bool) -> None:
-    """What is marked, and all of a kind; without a mark nothing is done."""
+    """What is marked, and all of a kind; without a mark there is no button for it."""
     ask_all(daemon.root)
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go("/review")
         yes = visitor.page.get_by_role("button", name="yes to what is marked")
-        yes.click()
-        visitor.await_text("mark what is meant first")
+        assert not yes.is_visible()
         for box in visitor.page.get_by_role("checkbox").all()[:2]:
             box.check()
         yes.click()
@@ -119,7 +121,7 @@ def test_of_two_devices_texts_one_is_kept(browser: Any, daemon: Living, kept: st
         assert texts.pop(kept) in page.read_text()
         assert texts.popitem()[1] not in page.read_text()
         assert "both stand" not in review.read_text()
-        visitor.page.get_by_role("button", name="undo: undo that").click()
+        visitor.page.get_by_role("button", name="undo: that").click()
         eventually(lambda: "both stand" in review.read_text(), "the question", SECONDS)
 
 
@@ -136,14 +138,17 @@ def test_a_run_opens_to_its_changes_and_is_undone_after_a_look(browser: Any, dae
     eventually(lambda: PORTLAND in str(edits(daemon.root)), "the edit", SECONDS)
     with visiting(browser, daemon.root, java_script_enabled=script, viewport=NARROW) as visitor:
         visitor.go("/timeline")
-        by_hand, answer = visitor.page.locator(".rows .hand"), visitor.page.locator(".rows li", has_text="answered")
-        assert f"{PORTLAND} → edited by hand" in by_hand.first.inner_text()
-        assert "core_loop" in answer.inner_text()
-        assert 0 == visitor.page.locator(".hand", has_text="answered").count()
+        by_hand, answer = (
+            visitor.page.locator(".rows .hand"),
+            visitor.page.locator(".rows li", has_text="I live in Portland."),
+        )
+        assert "Portland → edited by hand" in by_hand.first.inner_text()
+        assert "you said" in answer.inner_text()
+        assert 0 == visitor.page.locator(".hand", has_text="I live in Portland.").count()
         by_hand.first.get_by_role("link").click()
         assert ["red"] == visitor.page.locator("[aria-labelledby=h-changes] del").all_inner_texts()
         assert ["blue"] == visitor.page.locator("[aria-labelledby=h-changes] ins").all_inner_texts()
-        assert f"change back: {PORTLAND}" in visitor.text()
+        assert "change back: Portland" in visitor.text()
         assert "blue door" in page.read_text()  # a look alone does nothing
         visitor.page.get_by_role("button", name="undo all of this").click()
         visitor.await_text("Taken back.")
@@ -180,12 +185,12 @@ def test_the_journal_is_filtered_and_drawn_by_day(browser: Any, daemon: Living, 
         visitor.page.get_by_label("Conversation").fill("trip")
         visitor.page.get_by_label("Kind").select_option("prompt-answered")
         visitor.page.get_by_role("button", name="Show").click()
-        assert ["inbox/trip/one.md → answered (offline)"] == rows.locator("a").all_inner_texts()
+        assert ["I live in Portland."] == rows.locator("a").all_inner_texts()
         today.click()  # a day of the picture keeps the filter
         assert 1 == rows.locator("a").count()
         for query, is_there in (("by=you", False), ("page=two", True), ("device=nobody", False), ("kind=bogus", False)):
             visitor.go(f"/timeline?{query}")
-            assert is_there == ("inbox/two.md → answered" in visitor.text()), query
+            assert is_there == ("I have a heron." in visitor.text()), query
         visitor.go("/timeline?day=2001-02-03")
         visitor.page.get_by_role("link", name="the whole month").click()
         assert "February 2001" in visitor.text()
@@ -212,7 +217,9 @@ def test_a_statement_leads_to_the_sentence_that_was_typed(browser: Any, daemon: 
         visitor.go("/why?name=My boat is called Crane.")
         assert ["Heron"] == visitor.page.locator(".versus del").all_inner_texts()
         assert ["Crane"] == visitor.page.locator(".versus ins").all_inner_texts()
-        visitor.check_access()
+        if script:  # without it axe may wait for ever
+            visitor.check_access()
         visitor.page.get_by_role("link", name="all of it").last.click()
-        visitor.check_access()
+        if script:
+            visitor.check_access()
         assert "put right by you" in visitor.text()

@@ -30,6 +30,7 @@ PATHS = (
     "/ask",
     "/review",
     "/timeline",
+    "/pages",
     "/search?q=script+heron",
     "/status",
     "/status?seen=1",

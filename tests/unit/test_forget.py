@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from brainiac import Brain
+from brainiac.history.forget import find_words, plan_forget
 from brainiac.testing import command, make_brain, run_once
-from tests.support.commands import do
+from tests.support.commands import do, quiet
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 from tests.support.said import standing, tell, texts
 
@@ -215,3 +216,43 @@ def test_a_page_of_a_note_that_a_person_wrote_into_stays(tmp_path: Path) -> None
     assert "Sapphires too." in (brain.read_text(page) or "")
     assert [page] == standing(brain, "nobody knows")
     brain.close()
+
+
+def ticked(brain: Brain) -> None:
+    """Tick all that stands in the review, and let it be carried out."""
+    text = brain.read_text(brain.tree.review) or ""
+    brain.tree.review.write_text(text.replace("- [ ]", "- [x]"))
+    brain.observed.adopt()
+    quiet(brain)
+
+
+def test_a_prompt_that_asks_shows_all_that_goes_with_it(brain: Brain) -> None:
+    """`/forget` lists what `brainiac forget` would take out, what rests on it too, and takes just that."""
+    config = brain.root / "system/config.yaml"
+    config.write_text(config.read_text().replace("model: scripted", "model: offline"))
+    tell(brain, "one", "/remember My father Ted plays the tuba.\nMy sister Anna works at Google.")
+    do(brain, "promote")
+    (brain.root / "inbox/f.md").write_text("/forget Google\n")
+    run_once(brain)
+    answer = (brain.root / "inbox/f.response.md").read_text()
+    plan = plan_forget(brain, find_words(brain, "Google"))
+    assert any("Ted plays the tuba" in str(each) for each in plan.effects())
+    assert all(str(each) in answer for each in plan.effects() if each.kind != "file")
+    assert "with that" in (brain.read_text(brain.tree.review) or "")
+    ticked(brain)
+    assert [] == standing(brain, "Anna") + standing(brain, "tuba")
+
+
+def test_what_would_take_more_by_now_is_asked_anew(brain: Brain) -> None:
+    """Memory was made of it after the person saw the plan: a tick does nothing but ask once more."""
+    tell(brain, "one", "My sister Anna works at Google.")
+    (brain.root / "inbox/f.md").write_text("/forget Google\n")
+    run_once(brain)
+    do(brain, "promote")
+    ticked(brain)
+    assert standing(brain, "Anna")
+    review = brain.read_text(brain.tree.review) or ""
+    assert 1 == review.count("- [ ]")
+    assert "more than was listed beside inbox/f.md" in review
+    ticked(brain)
+    assert [] == standing(brain, "Anna")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from brainiac.window.frame import Action, Page
-from brainiac.window.pages import ask, memory, page, phone, review, search, status, timeline, today
+from brainiac.window.pages import ask, contents, memory, page, phone, review, search, status, timeline, today
 
-_MODULES = (today, ask, review, search, timeline, page, memory, status, phone)
+_MODULES = (today, ask, review, search, contents, timeline, page, memory, status, phone)
 PAGES: tuple[Page, ...] = tuple(each for module in _MODULES for each in module.PAGES)
 ACTIONS: dict[str, Action] = {name: action for module in _MODULES for name, action in module.ACTIONS.items()}

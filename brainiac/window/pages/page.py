@@ -16,19 +16,21 @@ from brainiac.events import PathKind, content_hash
 from brainiac.formats.discretion import asks_for_privacy
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import find_events, newline_of
-from brainiac.formats.page import Memory, Statement, parse_memory
+from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory
 from brainiac.history import past
 from brainiac.history.exchanges import Said
 from brainiac.history.why import Provenance, Step
 from brainiac.search.documents import Link, LinkGraph, wiki_name
 from brainiac.storage.causes import moment_named
 from brainiac.window.frame import Done, Page, Visit
+from brainiac.window.words import who
 
 MAX_NEAR, MAX_BACK = 60, 200
 MAX_NAME = 400  # characters of words by which a statement without an id is named in a link
 MAX_EDITED = 1_000_000  # characters; a larger file is one for an editor
 ROW = 32  # height of one in the picture, in its units
 _PAGES = (PathKind.MEMORY, PathKind.ARCHIVED)
+_FORMER = re.compile(rf"^## {HISTORY}[ \t]*\r?$", re.MULTILINE)
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -91,14 +93,8 @@ def page(visit: Visit) -> Mapping[str, Any]:
         memory = parse_memory(file.path, file.text) if is_page else None
     except FormatError as error:  # it can be put right here too
         problem = str(error)
-    values = {
-        "problem": problem,
-        "page_path": file.path,
-        "at": at,
-        "moment": moment,
-        "is_page": is_page,
-        "version": file.version,
-    }
+    values = {"problem": problem, "page_path": file.path, "at": at, "moment": moment, "is_page": is_page}
+    values |= {"version": file.version}
     values |= {"title": memory.title if memory else file.path, "memory": memory, "edited": None, "base": ""}
     if at or not is_page:
         return values | {"parts": list(_parts(brain, file.path, file.text, memory, is_past=bool(at))), "back": []}
@@ -176,7 +172,7 @@ def _origin(steps: tuple[Step, ...]) -> str:
     sources: tuple[Said, ...] = steps[0].sources
     if sources:
         return sources[-1].told
-    return "by hand" if steps[0].by == "person" else f"by {steps[0].author or steps[0].by}"
+    return "by hand" if steps[0].by == "person" else f"by {steps[0].author or who(steps[0].by)}"
 
 
 # --- its editor -------------------------------------------------------------------------------------------
@@ -184,6 +180,8 @@ def _origin(steps: tuple[Step, ...]) -> str:
 
 def _edited(memory: Memory | None, text: str, edit: str) -> dict[str, Any]:
     """Return the text that the editor begins with, and where it stands on the page.
+
+    Of the whole file properties and History are apart, so that what is added at the end does not stand among these.
 
     Raises:
         UserError: There is no such statement, or a form cannot carry the text as it is.
@@ -204,7 +202,12 @@ def _edited(memory: Memory | None, text: str, edit: str) -> dict[str, Any]:
     text = text[start:end]
     if len(text) > MAX_EDITED or "\0" in text:
         raise UserError("this text is one for an editor: it is very long, or holds signs that no form can carry")
-    return {"text": text, "start": start, "end": end, "is_all": edit == "all"}
+    values: dict[str, Any] = {"text": text, "start": start, "end": end, "is_all": edit == "all", "head": "", "tail": ""}
+    if edit == "all" and memory:
+        former = _FORMER.search(text, memory.offset)
+        body = former.start() if former else len(text)
+        values |= {"head": text[: memory.offset], "text": text[memory.offset : body], "tail": text[body:]}
+    return values
 
 
 def save(visit: Visit) -> Done:
@@ -212,6 +215,10 @@ def save(visit: Visit) -> Done:
     brain, path, base, text = visit.brain, visit.need("path"), visit.need("base"), visit.given.get("text", "")
     brain.tree.confine(path, inside=brain.tree.memory)
     former = _version(brain, path, base)
+    if "head" in visit.given:
+        head, tail = visit.given["head"], visit.given.get("tail", "")
+        gap = "" if not tail or text.endswith("\n") else "\n"
+        text = f"{head}{text}{gap}{tail}"
     whole = text.replace("\n", newline_of(former)) if former is not None else text
     if visit.given.get("start"):
         if former is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 from brainiac import events
@@ -15,11 +16,13 @@ from brainiac.clock import iso
 from brainiac.errors import UserError
 from brainiac.events import FileChange
 from brainiac.formats.markdown import edited, without_link_targets
+from brainiac.history.forget import Target
 from brainiac.storage.causes import undone_events
 from brainiac.storage.proposals import asked_before
 from brainiac.storage.review import SECTIONS, decisions_in, find_differences, find_ticks, kind_of
 from brainiac.storage.statements import text_hash
 from brainiac.window.frame import Done, Page, Visit
+from brainiac.window.pages.memory import plan_of
 
 MAX_SHOWN = 60  # questions, and decisions that can still be taken back
 LATER = "later"  # under which it is kept what is put off, and until which day
@@ -40,6 +43,7 @@ class Question:
         note: What else is to be known of it.
         at: When it was asked, ISO 8601.
         differs: Whether two versions differ: then one of them is kept.
+        is_forgetting: Whether yes would take something out of memory.
     """
 
     id: str
@@ -50,24 +54,26 @@ class Question:
     note: str = ""
     at: str = ""
     differs: bool = False
+    is_forgetting: bool = False
 
 
 def review(visit: Visit) -> Mapping[str, Any]:
     """Return the values of the page."""
-    brain, put_off = visit.brain, _put_off(visit)
-    everything = list(_questions(brain))
-    waiting = [each for each in everything if each.id not in put_off]
+    brain, later_on = visit.brain, put_off(visit)
+    everything = list(questions(brain))
+    planned, asked = visit.given.get("plan", ""), asked_before(brain)
+    record = asked[planned].record if planned in asked else None
+    waiting = [each for each in everything if each.id not in later_on]
     kinds = dict.fromkeys(each.kind for each in waiting[:MAX_SHOWN])
-    return {
-        "kinds": {kind: [each for each in waiting[:MAX_SHOWN] if each.kind == kind] for kind in kinds},
-        "put_off": [each for each in everything if each.id in put_off][:MAX_SHOWN],
-        "n_more": max(0, len(waiting) - MAX_SHOWN),
-        "n_later": sum(asked.record.waits and not asked.how for asked in asked_before(brain).values()),
-        "decided": list(_decided(brain)),
-    }
+    shown, later_kept = waiting[:MAX_SHOWN], [each for each in everything if each.id in later_on][:MAX_SHOWN]
+    plan = plan_of(brain, Target.of(record)) if isinstance(record, events.ForgetProposal) else None
+    values = {"put_off": later_kept, "n_more": len(waiting) - len(shown), "decided": list(_decided(brain))}
+    values |= {"n_later": sum(each.record.waits and not each.how for each in asked.values())}
+    values |= {"kinds": {kind: [each for each in shown if each.kind == kind] for kind in kinds}}
+    return values | {"plan": plan, "planned": planned}
 
 
-def _questions(brain: Brain) -> Iterator[Question]:
+def questions(brain: Brain) -> Iterator[Question]:
     """Yield what stands in `review.md` undecided, in its order; differences of two versions last."""
     text = brain.read_text(brain.tree.review) or ""
     asked, decided = asked_before(brain), decisions_in(text)
@@ -85,7 +91,8 @@ def _questions(brain: Brain) -> Iterator[Question]:
         if isinstance(record, events.ReplaceProposal | events.RetireProposal) and record.block:
             is_same = text_hash(texts[0]) == record.hash
             note = note if is_same else "It was changed since: yes would do nothing."
-        yield Question(tick.id, kind, what, texts, name, note, asked[tick.id].at)
+        is_forgetting = isinstance(record, events.ForgetProposal)
+        yield Question(tick.id, kind, what, texts, name, note, asked[tick.id].at, is_forgetting=is_forgetting)
     for row in find_differences(text):
         line = text[row.start : row.end]
         what = _COMMENTS.sub("", line)[2:].strip()
@@ -120,6 +127,9 @@ def _decided(brain: Brain) -> Iterator[dict[str, str]]:
     recorded = brain.journal.events(kinds={events.ProposalDecided}, reverse=True)
     for event in islice(takewhile(lambda event: event.at >= since, recorded), MAX_SHOWN):
         assert isinstance(event.what, events.ProposalDecided)
+        known = asked.get(event.what.proposal)
+        if event.what.how == "lapsed" or (known and known.record.waits):
+            continue  # nobody decided it
         name, how, cause = event.what.proposal, event.what.how, brain.journal.find(event.cause) if event.cause else None
         if cause and not isinstance(cause.what, events.ReviewSettled):  # to forget comes before its decision
             event, cause = cause, brain.journal.find(cause.cause) if cause.cause else None
@@ -157,7 +167,7 @@ def decide(visit: Visit) -> Done:
         lines = [(each, re.sub(r"\[.\]", sign, text[each.start : each.end], count=1)) for each in places]
         return edited(text, [(each.start, each.end, line) for each, line in lines])
 
-    _save(visit.brain, tick)
+    save(visit.brain, (visit.brain.tree.review, tick))
     count = f" ({len(names)})" if len(names) > 1 else ""
     return Done(f"Done{count}." if answer == "yes" else f"Left as it is{count}.")
 
@@ -173,7 +183,7 @@ def keep(visit: Visit) -> Done:
     if row is None or line not in (brain.read_text(brain.tree.review) or ""):
         raise UserError("this question is gone; somebody decided it")
     if kept == "both":
-        return Done("Both stay.", _save(brain, without))
+        return Done("Both stay.", save(brain, (brain.tree.review, without)))
     path = brain.tree.relative(brain.tree.confine(row.path))
     number = 1 if kept == "0" else 0
 
@@ -184,23 +194,21 @@ def keep(visit: Visit) -> Done:
             raise UserError(f"{path} has it no longer as one line; put it right there, and keep both here")
         return "".join(lines[: meant[0]] + lines[meant[0] + 1 :])
 
-    return Done("The other is taken out.", _save(brain, without, (path, cut)))
+    return Done("The other is taken out.", save(brain, (brain.tree.review, without), (brain.tree.absolute(path), cut)))
 
 
-def _save(brain: Brain, change: Callable[[str], str], other: tuple[str, Callable[[str], str]] | None = None) -> str:
-    """Change `review.md`, and another file with it, as a person's editor does; return the event's id."""
-    review_path = brain.tree.relative(brain.tree.review)
-    wanted = [(review_path, change), *([other] if other else [])]
+def save(brain: Brain, *wanted: tuple[Path, Callable[[str], str]]) -> str:
+    """Change files, each by a function of its text, as a person's editor does; return the event's id."""
 
     def commit() -> str:
-        before = [(path, brain.read_text(path) or "", function) for path, function in wanted]
+        before = [(brain.tree.relative(file), brain.read_text(file) or "", function) for file, function in wanted]
         changes = [events.update(path, text, function(text)) for path, text, function in before]
         return brain.commit(events.NoteEdited(), by="person", changes=changes).id
 
     event = brain.retry(commit)
-    for path, _ in wanted:  # what the daemon calls when an editor saved it
-        kind = brain.tree.kind_of(path)
-        brain.plugins.call("file_changed", brain=brain, change=FileChange("modified", path, kind))
+    for path in map(brain.tree.relative, dict(wanted)):  # what the daemon calls when an editor saved it
+        change = FileChange("modified", path, brain.tree.kind_of(path))
+        brain.plugins.call("file_changed", brain=brain, change=change)
     return event
 
 
@@ -208,11 +216,11 @@ def later(visit: Visit) -> Done:
     """Put questions off until tomorrow: they stand in `review.md`, and are folded here."""
     names = [line] if (line := visit.given.get("line", "")) else _named(visit)
     tomorrow = visit.brain.midnight(1).date().isoformat()
-    visit.desk.sessions.remember(LATER, json.dumps(_put_off(visit) | dict.fromkeys(names, tomorrow)))
+    visit.desk.sessions.remember(LATER, json.dumps(put_off(visit) | dict.fromkeys(names, tomorrow)))
     return Done("Put off until tomorrow.")
 
 
-def _put_off(visit: Visit) -> dict[str, str]:
+def put_off(visit: Visit) -> dict[str, str]:
     """Return what is put off, and until which day."""
     try:
         kept = dict(json.loads(visit.desk.sessions.remembered(LATER) or "{}"))

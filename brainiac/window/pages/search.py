@@ -12,15 +12,21 @@ from brainiac.search.shown import reasons, shown_hit
 from brainiac.search.text import Analyzer
 from brainiac.window.frame import Action, Page, Visit
 
+FILTERS = ("type", "after", "before")
+TYPES = ("concrete", "events", "skills", "short-term", "archive")
 STEP, MOST = 10, 100  # hits at first and with each "more", and at most
 
 
 def search(visit: Visit) -> Mapping[str, Any]:
     """Return what `brainiac search` finds, what is sure of it apart."""
-    brain, query = visit.brain, visit.given.get("q", "").strip()
+    brain, words = visit.brain, visit.given.get("q", "").strip()
+    chosen = {name: visit.given.get(name, "").strip() for name in FILTERS}
+    # as a person may type it too
+    query = " ".join([words, *(f"{name}:{value}" for name, value in chosen.items() if value)]).strip()
     number = visit.given.get("n", "")
     limit = min(MOST, max(STEP, int(number))) if number.isascii() and number.isdigit() and len(number) < 4 else STEP
-    values: dict[str, Any] = {"q": query, "help": FIELDS_HELP, "problem": "", "groups": [], "more": 0}
+    values: dict[str, Any] = {"q": words, "chosen": chosen, "types": TYPES, "help": FIELDS_HELP}
+    values |= {"problem": "", "groups": [], "more": 0}
     if not query:
         return values
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +15,7 @@ from brainiac.tree import subfolders
 from brainiac.verbs import briefing
 from brainiac.window.frame import Action, Page, Visit
 
-DAYS = 30  # that the charts show
+DAYS = 30  # that the charts show unless a month is asked for, or all, which is shown by month
 CHART_HEIGHT, BAR_WIDTH = 60, 10
 _LAST = "SELECT prompt FROM exchanges WHERE is_kept ORDER BY at DESC, event DESC LIMIT 1"
 
@@ -23,14 +24,9 @@ def status(visit: Visit) -> Mapping[str, Any]:
     """Return the values of the page."""
     brain = visit.brain
     running = [answer for answer in visit.desk.answers.values() if not answer.done.is_set()]
-    return {
-        "state": overview(brain),
-        "running": [answer.prompt for answer in running],
-        "freshness": brain.recall.status()["freshness"],
-        "devices": list(_devices(visit)),
-        "costs": _costs(visit),
-        "seen": _seen(visit) if visit.given.get("seen") else None,
-    }
+    values = {"state": overview(brain), "running": [answer.prompt for answer in running], "costs": _costs(visit)}
+    values |= {"freshness": brain.recall.status()["freshness"], "devices": list(_devices(visit))}
+    return values | {"seen": _seen(visit) if visit.given.get("seen") else None}
 
 
 def _devices(visit: Visit) -> Iterator[tuple[str, str]]:
@@ -41,23 +37,32 @@ def _devices(visit: Visit) -> Iterator[tuple[str, str]]:
 
 
 def _costs(visit: Visit) -> Mapping[str, Any]:
-    """Return what models did in the last days: by purpose with the share of the most, and the money of each day."""
+    """Return what models did in the last days, a month or ever: by purpose, and the money of each day or month."""
     from brainiac.llm.catalog import cost_rows  # with it come the requests to models
 
-    brain = visit.brain
+    brain, month = visit.brain, visit.given.get("month", "")
     days = [brain.midnight(-ago).date().isoformat() for ago in reversed(range(DAYS))]
+    span = f"{DAYS} days"
+    if month == "all":
+        days, span = [], "all that is known"
+    elif re.fullmatch(r"\d{4}-\d\d", month):
+        days, span = [f"{month}-{day:02}" for day in range(1, 32)], month
     purposes: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
     by_day = dict.fromkeys(days, 0.0)
-    for row in cost_rows(brain, days[0]):
+    for row in cost_rows(brain, days[0] if days else "", of_all_devices=True):
+        if days and row.day > days[-1]:
+            continue
         sums = purposes[row.purpose]
         for place, number in enumerate((row.calls, row.input_tokens + row.output_tokens, row.cost_usd)):
             sums[place] += number
-        by_day[row.day] = by_day.get(row.day, 0.0) + row.cost_usd
+        day = row.day if days else row.day[:7]
+        by_day[day] = by_day.get(day, 0.0) + row.cost_usd
     most = [max(column) or 1 for column in zip(*purposes.values(), strict=True)]
     table = [
         (purpose, [(number, round(100 * number / top)) for number, top in zip(sums, most, strict=True)])
         for purpose, sums in sorted(purposes.items(), key=lambda item: (-item[1][2], -item[1][1], item[0]))
     ]
+    by_day = dict(sorted(by_day.items()))
     dearest = max(by_day.values(), default=0.0)
     bars = [
         {"day": day, "usd": usd, "x": number * BAR_WIDTH, "height": round(CHART_HEIGHT * usd / dearest, 1)}
@@ -65,7 +70,7 @@ def _costs(visit: Visit) -> Mapping[str, Any]:
         if usd > 0
     ]
     width = BAR_WIDTH * len(by_day)
-    return {"table": table, "bars": bars, "dearest": dearest, "height": CHART_HEIGHT, "width": width, "days": DAYS}
+    return {"table": table, "bars": bars, "dearest": dearest, "height": CHART_HEIGHT, "width": width, "span": span}
 
 
 def _seen(visit: Visit) -> Mapping[str, Any]:

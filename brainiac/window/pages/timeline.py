@@ -7,6 +7,7 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -16,35 +17,33 @@ from urllib.parse import urlencode
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import UserError
+from brainiac.errors import BrainiacError, UserError
 from brainiac.events import Event, RecordedChange, kinds_of, present_form
 from brainiac.history.sentences import news
 from brainiac.history.undo import plan, plan_all
+from brainiac.library import read_prompt
 from brainiac.storage.causes import came_from, commits_of, undone_events
 from brainiac.storage.journal import Line, from_line
 from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.words import who
 
 MAX_ROWS, MAX_CHANGES, MAX_COMMITS = 60, 40, 100  # that are shown at once; and commits whose undoing is tried out
 FILTERS = ("kind", "page", "conversation", "device", "by")
-PERSON = ("person", "cli")  # who the person is in the journal
 BY_HAND = kinds_of(events.FoundEvent)
-SHADES = (1, 10, 50, 200)  # from how many events on a day is darker
+MARKED = BY_HAND | kinds_of(events.NoteSaved.kind) | kinds_of(events.StatementCorrected.kind)  # as a person's change
+SHADES = 4  # of the picture; the darkest is the day of its month on which most happened
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day of the picture: its place, how much happened, how many files a person changed."""
+    """A day of the picture: its place, how much happened, how many files a person changed, how dark it is."""
 
     day: date
     column: int
     row: int
     count: int
     n_by_hand: int
-
-    @property
-    def shade(self) -> int:
-        """How dark it is."""
-        return sum(self.count >= least for least in SHADES)
+    shade: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +76,33 @@ def timeline(visit: Visit) -> Mapping[str, Any]:
     day = _day(given.get("day", ""))
     last = brain.journal.last_until("~")
     latest = parse_iso(last.at).astimezone(brain.zone).date() if last else visit.now.date()
+    day = _day(given.get("on", "")) or day
     month = (day or _day(given.get("month", "") + "-01") or latest).replace(day=1)
     day = day or (None if chosen or given.get("month") else latest)
+    is_all = bool(given.get("all")) or "kind" in chosen  # a kind that is asked for is no upkeep
     following = (month + timedelta(days=32)).replace(day=1)
     days = (day, day + timedelta(days=1)) if day else (month, following)
     first, end = (_midnight(brain, each) for each in days)
     # where the page before this one ended: the moment, and how many of its rows were shown
     until, _, shown = (given.get("until") or end).partition(" ")
     to_skip = n_before = int(shown) if shown.isdecimal() else 0
-    entries, counts, by_hand, others = list[Entry](), Counter[date](), Counter[date](), set[tuple[str, str]]()
+    entries, counts, by_hand, n_upkeep = list[Entry](), Counter[date](), Counter[date](), 0
+    others = set[tuple[str, str]]()
     matches, changed_top = _matcher(brain, chosen), _mark(brain.tree.relative(brain.tree.long_term) + "/")
     undone, more = undone_events(brain), ""
     for line in _lines(brain, _midnight(brain, month), _midnight(brain, following), chosen.get("device", "")):
         kind = present_form(line.kind, {})[0]
-        others |= {("kind", kind), ("by", line.by)}
+        others |= {("kind", kind), ("by", who(line.by))}
         if not matches(line):
             continue
         on = parse_iso(line.at).astimezone(brain.zone).date()
         counts[on] += 1
-        by_hand[on] += kind in BY_HAND and changed_top in line.raw
+        by_hand[on] += kind in MARKED and changed_top in line.raw
         if more or not first <= line.at < end or line.at > until:
             continue
-        if entry := _entry(brain, line, undone, is_all=bool(given.get("all")), is_day=day is not None):
+        entry = _entry(brain, line, undone, is_all=is_all, is_day=day is not None)
+        n_upkeep += entry is None
+        if entry:
             if line.at == until and to_skip:
                 to_skip -= 1
             elif len(entries) < MAX_ROWS:
@@ -109,20 +113,17 @@ def timeline(visit: Visit) -> Mapping[str, Any]:
                 more = _link(given, until=f"{entries[-1].event.at} {n_same}")
     weeks = calendar.Calendar().monthdatescalendar(month.year, month.month)
     placed = [(each, column, row) for row, week in enumerate(weeks) for column, each in enumerate(week)]
-    return {
-        "day": day,
-        "month": month,
-        "months": [month - timedelta(days=1), following if following <= visit.now.date() else None],
-        "picture": [Day(*each, counts[each[0]], by_hand[each[0]]) for each in placed if each[0].month == month.month],
-        "n_weeks": len(weeks),
-        "entries": entries,
-        "more": more,
-        "n_events": counts[day] if day else counts.total(),
-        "chosen": chosen,
-        "choices": {name: sorted({value for key, value in others if key == name}) for name in ("kind", "by")},
-        "devices": _devices(brain),
-        "link": lambda **changes: _link(given, until="", **changes),
-    }
+    most = max(counts.values(), default=0)
+    picture = [
+        Day(each, column, row, counts[each], by_hand[each], -(-SHADES * counts[each] // (most or 1)))
+        for each, column, row in placed
+        if each.month == month.month
+    ]
+    choices = {name: sorted({value for key, value in others if key == name}) for name in ("kind", "by")}
+    values = {"day": day, "latest": latest, "month": month, "is_all": is_all, "n_upkeep": n_upkeep, "chosen": chosen}
+    values |= {"months": [month - timedelta(days=1), following if following <= visit.now.date() else None]}
+    values |= {"picture": picture, "n_weeks": len(weeks), "entries": entries, "more": more, "choices": choices}
+    return values | {"devices": _devices(brain), "link": lambda **changes: _link(given, until="", **changes)}
 
 
 def _day(text: str) -> date | None:
@@ -167,7 +168,7 @@ def _matcher(brain: Brain, chosen: Mapping[str, str]) -> Callable[[Line], bool]:
     def matches(line: Line) -> bool:
         if kinds and present_form(line.kind, {})[0] not in kinds:
             return False
-        if (by := chosen.get("by")) and line.by not in (PERSON if by == "you" else (by,)):
+        if (by := chosen.get("by")) and who(line.by) != by:
             return False
         if "conversation" in chosen and _mark(folder) not in line.raw:
             return False
@@ -197,13 +198,19 @@ def _entry(brain: Brain, line: Line, undone: Mapping[str, str], *, is_all: bool,
         return None
     moment = parse_iso(event.at).astimezone(brain.zone)
     at = f"{moment:%H:%M}" if is_day else f"{moment.day} {moment:%B %H:%M}"
-    return Entry(event, line.device, at, text or event.kind, *_who(brain, event), event.id in undone)
+    by, is_by_hand = _whose(brain, event)
+    if isinstance(event.what, events.ExchangeEvent) and (prompt := event.what.prompt):  # by its words, not its file
+        with suppress(BrainiacError):
+            if said := read_prompt(brain, prompt):
+                text = " ".join(said.text.split())
+                by = f"said by {said.author.named}" if said.author.named else "you said"
+    return Entry(event, line.device, at, text or event.kind, by, is_by_hand, event.id in undone)
 
 
-def _who(brain: Brain, event: Event) -> tuple[str, bool]:
+def _whose(brain: Brain, event: Event) -> tuple[str, bool]:
     """Return who did something, and whether it was done to files by hand; what a sync brought is another device's."""
     if event.kind not in BY_HAND:
-        return "you" if event.by in PERSON else event.by, False
+        return who(event.by), False
     if device := came_from(brain, event):
         return f"came from {device}", False
     return str(event.data.get("client") or "") or "you, by hand", True
@@ -214,8 +221,8 @@ def _who(brain: Brain, event: Event) -> tuple[str, bool]:
 
 def run(visit: Visit) -> Mapping[str, Any]:
     """Return an event with its changes, and what undoing it would do."""
-    brain, device = visit.brain, visit.given.get("device", "")
-    event = _found(brain, visit.need("event"), visit.given.get("at", ""), device)
+    brain, given = visit.brain, visit.given
+    event, device = _found(brain, visit.need("event"), given.get("at", ""), given.get("device", ""))
     values = {"obstacles": [], "stays": [], "later": [], "would": [], "n_commits": 0, "problem": "", "brings_back": ""}
     try:
         if device:
@@ -237,26 +244,28 @@ def run(visit: Visit) -> Mapping[str, Any]:
         "moment": parse_iso(event.at).astimezone(brain.zone),
         "device": device,
         "text": news(brain, event) or event.kind,
-        "who": _who(brain, event)[0],
+        "who": _whose(brain, event)[0],
         "changes": [_change(brain, change) for change in event.changes[:MAX_CHANGES]],
         "n_changes": len(event.changes),
         "news": lambda each: news(brain, each),
     }
 
 
-def _found(brain: Brain, name: str, at: str, device: str) -> Event:
-    """Return an event by its id, quickly where its moment is known too.
+def _found(brain: Brain, name: str, at: str, device: str) -> tuple[Event, str]:
+    """Return an event by its id, quickly where its moment is known too, and the other device whose it is.
+
+    What a sync brought is named with the device that it came from, and is this one's event.
 
     Raises:
         UserError: There is none.
     """
-    if at:  # of one second
-        near = map(_parsed, brain.journal.lines_between(at, at + "~", "" if device == brain.journal.device else device))
+    for whose in dict.fromkeys((device if device != brain.journal.device else "", "")) if at else ():  # of one second
+        near = map(_parsed, brain.journal.lines_between(at, at + "~", whose))
         if found := next((event for event in near if event and event.id == name), None):
-            return found
+            return found, whose
     if device or not (found := brain.journal.find(name)):
         raise UserError("no event is called so; the timeline lists them")
-    return found
+    return found, device
 
 
 def _change(brain: Brain, change: RecordedChange) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,20 +17,20 @@ from brainiac.clock import iso
 from brainiac.errors import BrainiacError, FormatError
 from brainiac.events import Event
 from brainiac.formats.prompt import CITED, Response, error_path, parse_response
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.health.overview import overview
 from brainiac.history.digest import digest_since
 from brainiac.history.undo import take_back, undo_all
 from brainiac.library import read_prompt
 from brainiac.storage.causes import commits_of, find_event, undone_events
-from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.text.dates import dates_in
 from brainiac.verbs.push import words_of
 from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
+from brainiac.window.pages.review import put_off, questions, save
 
-MAX_ANSWERS, MAX_SHOWN = 3, 60
+MAX_ANSWERS, MAX_WAITING, MAX_SHOWN = 3, 8, 60
 DAYS = 7  # that are shown of somebody who never looked, and that what is due lies ahead
 SEEN = "seen"  # under which it is kept until when everything was looked at
-_REMARKS = re.compile(r"\s*<!--.*?-->|\s*%%.*?%%")
 _ENDS = """
 SELECT DISTINCT page, block, json_extract(data, '$.valid_until') FROM statements
 WHERE json_extract(data, '$.valid_until') BETWEEN ? AND ? ORDER BY 3"""
@@ -71,16 +70,10 @@ def today(visit: Visit) -> Mapping[str, Any]:
     never = iso(brain.now() - timedelta(days=DAYS))
     seen = visit.desk.sessions.remembered(SEEN)
     answers = [shown_answer(brain, answer) for answer in _answers(visit)]
-    return {
-        "key": secrets.token_urlsafe(12),
-        "answers": answers,
-        "due": list(_due(brain)),
-        "waiting": list(_waiting(brain)),
-        "happened": list(_happened(brain, seen or never)),
-        "since": seen or never,
-        "has_looked": bool(seen),
-        "moment": now,
-    }
+    waiting = list(_waiting(visit))
+    values: dict[str, Any] = {"key": secrets.token_urlsafe(12), "answers": answers, "due": _due(brain), "moment": now}
+    values |= {"waiting": waiting[:MAX_WAITING], "n_waiting": len(waiting), "has_looked": bool(seen)}
+    return values | {"happened": list(_happened(brain, seen or never)), "since": seen or never}
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -88,7 +81,12 @@ def today(visit: Visit) -> Mapping[str, Any]:
 
 def _answers(visit: Visit) -> list[LiveAnswer]:
     """Return the last answers, newest first: those that are being made here, then those of the journal."""
-    brain, answers = visit.brain, list(reversed(visit.desk.answers.values()))[:MAX_ANSWERS]
+    brain = visit.brain
+
+    def is_there(answer: LiveAnswer) -> bool:  # not where both files are gone, as what was forgotten
+        return not answer.done.is_set() or brain.read(answer.prompt) is not None
+
+    answers = list(filter(is_there, reversed(visit.desk.answers.values())))[:MAX_ANSWERS]
     since, known = iso(brain.now() - timedelta(days=1)), {answer.prompt for answer in answers}
     kinds, undone = {events.PromptAnswered}, undone_events(brain)
     recorded = brain.journal.events(kinds=kinds, reverse=True, since=since)
@@ -98,7 +96,7 @@ def _answers(visit: Visit) -> list[LiveAnswer]:
             known.add(what.prompt)
             answer = LiveAnswer(what.prompt, "")
             answer.done.set()
-            answers.append(answer)
+            answers += [answer] if is_there(answer) else []
     return answers[:MAX_ANSWERS]
 
 
@@ -126,8 +124,8 @@ def shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
 # --- what is due -----------------------------------------------------------------------------------------------------
 
 
-def _due(brain: Brain) -> Iterator[Row]:
-    """Yield open tasks, those with a date of today or before first, and what holds for the last time in these days."""
+def _due(brain: Brain) -> Mapping[str, list[Row]]:
+    """Return open tasks, and what holds for the last time in these days: what is overdue, has a date, has none."""
     today, last = brain.now().astimezone(brain.zone).date(), brain.midnight(DAYS).date().isoformat()
     tasks = []
     with suppress(FormatError):  # which is among what waits
@@ -144,25 +142,25 @@ def _due(brain: Brain) -> Iterator[Row]:
             if statement is not None and not statement.is_history:
                 path = pages.path_by_uuid[page]
                 tasks.append(Row(statement.text, "last day", until, f"{path}#^{block}", title=pages.pages[path].title))
-    yield from sorted(tasks, key=lambda row: (row.at or last, row.what))
+    tasks.sort(key=lambda row: (row.at, row.what))
+    groups = {
+        "Overdue": [row for row in tasks if "" < row.at < today.isoformat()],
+        "Due": [row for row in tasks if row.at >= today.isoformat()],
+        "Some day": [row for row in tasks if not row.at],
+    }
+    return {name: rows for name, rows in groups.items() if rows}
 
 
 # --- what waits ------------------------------------------------------------------------------------------------------
 
 
-def _waiting(brain: Brain) -> Iterator[Row]:
+def _waiting(visit: Visit) -> Iterator[Row]:
     """Yield what waits for the person: questions, differences, problems, prompts, the budget, what can be destroyed."""
-    text = brain.read_text(brain.tree.review) or ""
-    decided, ticks = decisions_in(text), {tick.start: tick for tick in find_ticks(text)}
-    start = 0
-    for line in text.splitlines(keepends=True):
-        words = _REMARKS.sub("", line).strip()
-        if tick := ticks.get(start):
-            if tick.id not in decided:
-                yield Row(re.sub(r"^[-*+] \[.\] ", "", words), "question", review=tick.id)
-        elif words.startswith("- "):
-            yield Row(words[2:], "both stand in the file")
-        start += len(line)
+    brain, later_on = visit.brain, put_off(visit)
+    for asked in questions(brain):
+        if asked.id not in later_on:
+            is_short = not (asked.differs or asked.is_forgetting)
+            yield Row(asked.what, "question" if is_short else "to be looked at", review=asked.id if is_short else "")
     state = overview(brain)
     yield from (Row(problem, "problem") for problem in state.problems)
     for prompt in state.pending:
@@ -177,7 +175,7 @@ def _waiting(brain: Brain) -> Iterator[Row]:
     for event in forgotten:
         is_kept = any(change.before and change.before in brain.journal.blobs for change in event.changes)
         if event.id not in undone and is_kept:
-            text = "Forgotten, and not destroyed: `brainiac forget --purge` does that."
+            text = "Forgotten, and not destroyed: “brainiac forget --purge” does that."
             yield Row(text, "forgotten", event.at, undo=event.id)
 
 
@@ -193,8 +191,9 @@ def _happened(brain: Brain, since: str) -> Iterator[Row]:
             continue
         undo = line.statement or ("" if line.is_part else line.event)
         name = line.statement or (line.text if line.path else "")
-        text = line.text or line.reason
-        rows.append(Row(text, line.what, line.at, name, undo, line.before if line.text else "", line.title))
+        text = line.text or line.before or line.reason
+        what = f"{line.what} {line.reason}" if line.before and not line.text else line.what
+        rows.append(Row(text, what, line.at, name, undo, line.before if line.text else "", line.title))
     shown = sorted(filter(None, rows), key=lambda row: row.at, reverse=True)
     yield from shown[:MAX_SHOWN]
     if digest.withheld:
@@ -247,9 +246,19 @@ def undo(visit: Visit) -> Done:
         result = take_back(brain, named)
         message = f"Holds again: “{result.after}”" if result.after else f"No longer holds: “{result.before}”"
         return Done(message, result.event.id)
-    undone = undo_all(brain, commits_of(brain, find_event(brain, named)))
+    event = find_event(brain, named)
+    undone = undo_all(brain, commits_of(brain, event))
     stays = "; ".join(line for step in undone for line in step.plan.stays)
-    return Done("Taken back." + (f" What stays: {stays}" if stays else ""), undone[-1].event.id)
+    is_redone = event.kind == events.EventUndone.kind
+    told, word = ("Brought back.", "undo") if is_redone else ("Taken back.", "bring it back")
+    return Done(told + (f" What stays: {stays}" if stays else ""), undone[-1].event.id, word)
+
+
+def tick(visit: Visit) -> Done:
+    """Tick a task in short-term memory, as the person does in an editor."""
+    brain, text = visit.brain, visit.need("task")
+    event = save(brain, (brain.tree.short_term, lambda file: str(ShortTermDocument(file).with_done([text]))))
+    return Done("Done.", event)
 
 
 def see(visit: Visit) -> Done:
@@ -261,4 +270,4 @@ def see(visit: Visit) -> Done:
 
 
 PAGES = (Page("/", "Today", today, is_live=True),)
-ACTIONS = {"ask": ask, "again": ask_again, "undo": undo, "see": see}
+ACTIONS = {"ask": ask, "tick": tick, "again": ask_again, "undo": undo, "see": see}

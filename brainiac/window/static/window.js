@@ -46,6 +46,10 @@ document.addEventListener("keydown", (event) => {
   else if (here && event.key === "x") here.querySelector("input[type=checkbox]")?.click();
 });
 document.addEventListener("htmx:after:swap", () => { if (place >= 0 && document.activeElement === document.body) stand(place); });
+// what is looked for stands in the address, so that one comes back to it
+document.addEventListener("htmx:after:request", (event) => {
+  if (event.target.id === "find") history.replaceState(null, "", "/search?" + new URLSearchParams(new FormData(event.target)));
+});
 let sent = "";
 document.addEventListener("htmx:before:request", (event) => { if (event.target === box) sent = box.elements.text.value; });
 document.addEventListener("htmx:after:request", (event) => {
