@@ -25,7 +25,6 @@ from brainiac.events import Event, PathKind
 from brainiac.history import past
 from brainiac.history.digest import by_page, digest_since
 from brainiac.history.sentences import counted, news, paths_of
-from brainiac.storage.links import shortened
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text
@@ -127,7 +126,7 @@ def _summary(event: Event) -> str:
     """Return the files that an event changed, or else its data, on one line."""
     values = {key: value for key, value in event.data.items() if value not in (None, "", [], {})}
     texts = {key: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for key, v in values.items()}
-    shown = ", ".join(f"{key}: {shortened(' '.join(text.split()), 80)}" for key, text in texts.items())
+    shown = ", ".join(f"{key}: {_shortened(' '.join(text.split()), 80)}" for key, text in texts.items())
     return paths_of(event, "→") or shown
 
 
@@ -222,7 +221,7 @@ def _print_differences(result: past.Comparison, *, is_full: bool) -> None:
             say(f"{path} ({difference.title})")
         # two texts where they differ, else the one
         texts = dict.fromkeys(text for text in (difference.before, difference.text) if text)
-        words = " → ".join(f"“{shortened(text, _WIDEST)}”" for text in texts)
+        words = " → ".join(f"“{_shortened(text, _WIDEST)}”" for text in texts)
         kind = "" if difference.kind == "statement" else f" ({_noun(difference.kind)})"
         history = ", under History" if difference.is_history else ""
         origin = f", from {difference.former_path}" if difference.former_path else ""
@@ -239,6 +238,10 @@ def _print_differences(result: past.Comparison, *, is_full: bool) -> None:
 def _noun(kind: str) -> str:
     """Return what a person calls a difference of a kind."""
     return "other line" if kind == "line" else kind
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 @command(is_reading=True)
