@@ -165,6 +165,7 @@ class PathKind(StrEnum):
     INDEX_PAGE = "index-page"
     ARCHIVED = "archived"
     REVIEW = "review"
+    TODAY = "today"
     CONFIG = "config"
     SYSTEM = "system"
     PLUGIN = "plugin"
@@ -1004,9 +1005,10 @@ class TreeTidied(EventData):
     Attributes:
         what: `links` were repaired after pages had moved; `index-pages` were made anew from the pages of their folders;
             `mentions`: pages got the links to the pages that they name; `note`: pages that a person made got their
-            uuids and dates; `review`: the lines of decided proposals were removed from `memory/review.md`; `error`: an
-            error file was removed, since its prompt was answered or deleted; `leftovers`: temporary files that a crash
-            had left were removed, and the journal keeps their texts.
+            uuids and dates; `review`: the lines of decided proposals were removed from `memory/review.md`; `today`:
+            `memory/Today.md` was brought up to date; `error`: an error file was removed, since its prompt was answered
+            or deleted; `leftovers`: temporary files that a crash had left were removed, and the journal keeps their
+            texts.
         moved: The pages' paths before, with those after; of `links` alone.
         texts: Paths of `leftovers`, with the hashes of the texts.
     """

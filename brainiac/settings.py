@@ -270,6 +270,10 @@ class Settings(_Section):
     promotion: PromotionSettings = PromotionSettings()
     organization: OrganizationSettings = OrganizationSettings()
     review: ReviewSettings = ReviewSettings()
+    today: bool = Field(
+        False,
+        description="`memory/Today.md` says what is due, what waits for you, as boxes to tick, and what changed lately",
+    )
     recall: RecallSettings = RecallSettings()
     server: ServerSettings = ServerSettings()
     plugins: PluginSettings = PluginSettings()

@@ -161,7 +161,7 @@ class Tree:
         sources: Folders of a person's own notes that are searched and never written; real paths.
 
     Attributes are absolute `Path`s: `root`, `inbox`, `notes`, `memory`, `short_term`, `long_term`,
-    `archive`, `review`, `system`, `core_identity`, `config`, `prompts`, `workflows`, `plugins`,
+    `archive`, `review`, `today`, `system`, `core_identity`, `config`, `prompts`, `workflows`, `plugins`,
     `logs`, `access_log`, `journal`.
     """
 
@@ -175,6 +175,7 @@ class Tree:
         self.long_term = self.memory / "long_term"
         self.archive = self.memory / "archive"
         self.review = self.memory / "review.md"
+        self.today = self.memory / "Today.md"
         self.system = self.confine("system")
         self.core_identity = self.system / "core_identity.md"
         self.config = self.system / "config.yaml"
@@ -191,6 +192,7 @@ class Tree:
         self._files = {
             self.relative(self.short_term): PathKind.SHORT_TERM,
             self.relative(self.review): PathKind.REVIEW,
+            self.relative(self.today): PathKind.TODAY,
             self.relative(self.config): PathKind.CONFIG,
             self.relative(self.access_log): PathKind.ACCESS_LOG,
         }
@@ -515,6 +517,7 @@ _TRACKED = frozenset(
         PathKind.ARCHIVED,
         PathKind.INDEX_PAGE,
         PathKind.REVIEW,
+        PathKind.TODAY,
         PathKind.CONFIG,
         PathKind.SYSTEM,
     }

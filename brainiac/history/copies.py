@@ -44,7 +44,7 @@ TAKE = "take-copy"  # the operation of a proposal
 _BY, _WHO = "kernel", "two devices"
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _MERGED = _PAGES | {
-    *(PathKind.SHORT_TERM, PathKind.INDEX_PAGE, PathKind.REVIEW),
+    *(PathKind.SHORT_TERM, PathKind.INDEX_PAGE, PathKind.REVIEW, PathKind.TODAY),
     *(PathKind.CONFIG, PathKind.SYSTEM, PathKind.RESPONSE, PathKind.ERROR),
 }
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})

@@ -29,6 +29,8 @@ from brainiac.storage.proposals import asked_before
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
+from brainiac.storage.today import DAYS as TODAY_DAYS
+from brainiac.storage.today import write_today
 
 NAME = "digest.md"
 DAYS = 30  # that the file tells of
@@ -146,10 +148,15 @@ def count_forgotten(what: Any) -> str:
 
 
 def write_digest(store: Store) -> None:
-    """Write `logs/digest.md` anew; a copy that a person changed is moved aside first, and a failure is only logged."""
+    """Write `logs/digest.md` and `memory/Today.md` anew; a failure is only logged.
+
+    A copy of the digest that a person changed is moved aside first; `Today.md` is merged.
+    """
     since = iso(store.clock.now() - timedelta(days=DAYS))
     try:
-        text = _rendered(store, digest_since(store, since))
+        digest = digest_since(store, since)
+        write_today(store, list(_lately(store, digest)))
+        text = _rendered(store, digest)
         with storage_trouble():
             path, disk = store.tree.logs / NAME, Disk()
             content = path.read_text("utf-8", "replace") if path.exists() else None
@@ -162,6 +169,15 @@ def write_digest(store: Store) -> None:
     # the run itself is committed by now: it must not count as failed for want of a report
     except (BrainiacError, OSError) as error:
         store.log.warning("digest_not_written", problem=str(error))
+
+
+def _lately(store: Store, digest: Digest) -> Iterator[str]:
+    """Yield the open changes of the last days for `Today.md`, newest first; what is asked waits in a section there."""
+    since, folder = iso(store.clock.now() - timedelta(days=TODAY_DAYS)), store.tree.relative(store.tree.memory)
+    for line in digest.lines:
+        if line.at >= since and line.what != "asked":
+            link = format_link(line.title, posixpath.relpath(line.path, folder), "") if line.path else ""
+            yield f"{store.day_of(line.at)}: {line.sentence()} {link}".rstrip()
 
 
 def _first_line_of(text: str) -> str:

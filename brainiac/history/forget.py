@@ -59,6 +59,7 @@ from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import SECTIONS, without_proposals
 from brainiac.storage.said import check_gone, meant_by, receipt_id
 from brainiac.storage.statements import Rest, RestsOn, StatementLog, sources_of, text_hash, without_items
+from brainiac.storage.today import without_ours
 from brainiac.storage.withheld import (
     block_hash,
     hiding_proposals,
@@ -175,6 +176,7 @@ class Target:
         items: Hashes of goals, facts and tasks of short-term memory.
         pages: Paths of pages that are removed whole.
         answers: Paths of files in the inbox that have the words and are no prompt of an exchange that has them.
+        paths: Of the pages with the blocks, where these are known.
         page: The uuid of the page that a person named, "" where it has none; None where no page was named.
         words: The words that a person named, or what the tombstone of a purge has of them; "" where they named
             something else, and where an event or a proposal is the source, as these keep no words.
@@ -187,6 +189,7 @@ class Target:
     items: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    paths: tuple[str, ...] = field(default=(), compare=False)
     page: str | None = None
     words: str | PurgedWords = field(default="", compare=False)
     shown: tuple[str, ...] = field(default=(), compare=False)
@@ -230,7 +233,7 @@ def find_target(brain: Brain, named: str) -> Target:
         page = match.memory
         whole = page.text[match.statement.start : match.statement.end]  # with what is nested below it
         line = f"{page.path}: {_quoted(match.text)}"
-        return Target(blocks=((page.uuid or page.path, block_hash(whole)),), shown=(line,))
+        return Target(blocks=((page.uuid or page.path, block_hash(whole)),), paths=(page.path,), shown=(line,))
     try:
         file = brain.tree.confine(named)
         named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
@@ -305,8 +308,9 @@ class _WordSearch:
             kind = tree.kind_of(path)
             if kind in PAGES and self._matches(stem_of(path)):
                 found["pages"][path] = f"{path}: the whole page"
-            elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages
-                self._read_units(path, self._brain.read_text(path) or "")
+            elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages, and so do ours of `Today.md`
+                text = self._brain.read_text(path) or ""
+                self._read_units(path, without_ours(text) if kind is PathKind.TODAY else text)
         exchanges = Exchanges(self._brain)
         # a prompt comes before its answers, so that the exchange of a prompt with the words is added by then
         for path in sorted(tree.scan(tree.inbox)):
@@ -566,13 +570,18 @@ class ForgetPlan(Edits):
         proposals, text = self._rests.proposals(), self.read(review)
         if text and (left := without_proposals(text, proposals, target.pages)) != text:
             self.write(review, left, "what rests on it")
-        for path, page in memory_pages(self._brain).items():
-            if path in target.pages:
-                self._remove_page(page)
-        uuids = {path: page.uuid for path, page in self._brain.pages().pages.items()}
-        for path in sorted(tree.scan(tree.inbox, tree.memory)):
-            if tree.is_tracked(path):
-                self._remove_units(path, uuids.get(path, ""))
+        for page in self._brain.pages(target.pages).pages.values():
+            self._remove_page(page)
+        # words may stand in any file; what was named by ids stands on pages that are known, by their uuids or paths
+        files: Collection[str] = {*target.answers, *target.pages, *target.paths}
+        if target.words:
+            files = tree.scan(tree.inbox, tree.memory).keys()
+        elif target.blocks and not target.paths:
+            named, pages = {page for page, _ in target.blocks}, self._brain.pages().pages
+            files = {*files, *named, *(path for path, page in pages.items() if page.uuid in named)}
+        pages = self._brain.pages(files).pages
+        for path in sorted(filter(tree.is_tracked, files)):
+            self._remove_units(path, pages[path].uuid if path in pages else "")
         # what names the target alone is as private as that
         self.is_private |= any(is_private_note(decode_text(before)) for _, before, _ in self._changed())
 

@@ -34,6 +34,7 @@ from brainiac.storage.pages import INDEX
 from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.storage.store import Store
+from brainiac.storage.today import without_ours
 from brainiac.tree import LocalPlaces, Tree, is_brain
 
 OFFLINE = "offline"  # the model that statements kept without one name
@@ -154,7 +155,8 @@ class _Maker:
         """Take over a file of inbox or memory: a page without what models made, short-term memory without a summary.
 
         Left out are error files and index pages, which are made anew, a page that holds nothing else, a prompt without
-        an answer, which is the first brain's to answer, and all of the review but what is to be forgotten.
+        an answer, which is the first brain's to answer, all of the review but what is to be forgotten, and our
+        lines of `Today.md`.
         """
         store, text, after = self._store, None, None
         if kind is PathKind.PROMPT:
@@ -174,6 +176,9 @@ class _Maker:
         elif kind is PathKind.REVIEW:
             text = store.read_text(path) or ""
             after = "".join(text[tick.start : tick.end] for tick in find_ticks(text) if tick.id in self._wishes) or None
+        elif kind is PathKind.TODAY:
+            text = store.read_text(path) or ""
+            after = without_ours(text) or None
         elif kind is PathKind.ERROR or os.path.basename(path) == INDEX:
             return
         if after is None and text is not None:  # nothing of it is left

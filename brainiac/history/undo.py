@@ -29,7 +29,7 @@ from brainiac.formats.prompt import parse_commands
 from brainiac.formats.short_term import EMPTY, document_of
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.why import StatementMatch, folded
+from brainiac.history.why import StatementMatch, find_statement, folded
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import NOTES
 from brainiac.search.documents import Hit
@@ -229,7 +229,7 @@ def _partly_reversed(
         undoing.obstacles.append(_obstacle(brain, undoing.event, path, what))
 
     # what is derived, or was written long ago, stands in nobody's way: what was changed since stays
-    is_lenient = kind in (PathKind.REVIEW, PathKind.INDEX_PAGE)
+    is_lenient = kind in (PathKind.REVIEW, PathKind.TODAY, PathKind.INDEX_PAGE)
     is_lenient |= kind is PathKind.MEMORY and undoing.is_catch_up
     if change.source is not None or (before is None and kind is not PathKind.REVIEW):
         if is_lenient:
@@ -279,6 +279,7 @@ def _name_of(lines: str) -> str:
 MIN_COVERAGE = 0.5  # the least share of a person's words that a statement must have
 MAX_TARGETS = 5
 MAX_SAID = 20  # exchanges that are looked through for a sentence
+MAX_NEAR = 50  # statements whose pages are looked through
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,19 +316,21 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
         half of the words. A sentence only where it has more of them than any statement: what it became is corrected.
     """
     meant = meant_by(brain, words)
-    if meant != words and (exchange := Exchanges(brain).find(meant)) and Exchanges(brain).shown(exchange, None):
+    exchanges = Exchanges(brain)
+    exchange = exchanges.find(meant) if meant != words or exchanges.event(meant) else None
+    if exchange and exchanges.shown(exchange, None):
         return list(_said_sentences(brain, words, exchange))
-    path, sign, block = meant.strip().rpartition("#^")
+    if "#^" in meant and (match := find_statement(brain, meant)):
+        return [] if match.statement.is_history else [match]
     named: list[StatementMatch | SaidMatch] = []
     similar: list[tuple[float, StatementMatch | SaidMatch]] = []
-    for page in brain.pages().memories.values():
+    hits = brain.recall.search(words, limit=MAX_NEAR, kinds={"statement"}, is_private=True)
+    for page in brain.pages({hit.path for hit in hits}).memories.values():
         for statement in page.statements:
             if statement.is_history:
                 continue
             target = StatementMatch(page, statement)
-            has_id = sign and path in (page.path, page.uuid) and statement.block_id == block
-            has_all_words = folded(statement.text) == folded(words)
-            if has_id or has_all_words:
+            if folded(statement.text) == folded(words):
                 named.append(target)
             elif (share := coverage(words, statement.text)) >= MIN_COVERAGE:
                 similar.append((share, target))

@@ -28,6 +28,7 @@ from brainiac.text.tokens import coverage
 
 MAX_EXCHANGES = 10  # that are shown for words which no statement has
 MIN_COVERAGE = 0.6  # the share of the given words that the nearest statement must have
+_PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 MARKS = {  # what marks words that are kept without a model, by `StatementRecord.marked_by`
     "command": "you wrote it behind /remember",
     "note": "it was saved as a note",
@@ -75,8 +76,7 @@ class StatementMatch:
 
 def memory_pages(brain: Brain) -> Mapping[str, Memory]:
     """Return the readable pages of long-term memory and archive by path, index pages left out."""
-    kinds = (PathKind.MEMORY, PathKind.ARCHIVED)
-    return {path: page for path, page in brain.pages().pages.items() if brain.tree.kind_of(path) in kinds}
+    return {path: page for path, page in brain.pages().pages.items() if brain.tree.kind_of(path) in _PAGES}
 
 
 def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
@@ -99,19 +99,19 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         UserError: Several pages have the title.
         FormatError: The page of that path cannot be read; behind a gate it counts as none.
     """
-    pages = memory_pages(brain)
     try:
         path = brain.tree.relative(brain.tree.confine(named))
     except ConfinementError:
         path = ""
-    long_term_path = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
-    path = long_term_path if path and long_term_path in pages else path
-    if path in pages:
-        return _shown_page(pages[path], gate)
-    if gate is None and (error := brain.pages().broken.get(path)):
+    # most are named by their path, as receipts and the window do: then no other page is read
+    paths = [f"{brain.tree.relative(brain.tree.long_term)}/{path}", path]
+    at_path = brain.pages([each for each in paths if path and brain.tree.kind_of(each) in _PAGES])
+    if found := next((at_path.pages[each] for each in paths if each in at_path.pages), None):
+        return _shown_page(found, gate)
+    if gate is None and (error := at_path.broken.get(path)):
         raise error
     matches, name = [], folded(named)
-    for page in pages.values():
+    for page in memory_pages(brain).values():
         file_name = posixpath.basename(page.path).removesuffix(".md")
         has_name = name and name in (page.uuid.casefold(), page.title.casefold(), file_name.casefold())
         if has_name and (shown_page := _shown_page(page, gate)):
@@ -159,9 +159,11 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
 
 def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
     """Return the statement most like some words; None where none has at least `MIN_COVERAGE` of them."""
-    pages, best, best_score = memory_pages(brain), None, 0.0
+    best, best_score = None, 0.0
     hits = brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True)
-    for hit in gate.hits(hits) if gate else hits:
+    hits = gate.hits(hits) if gate else hits
+    pages = brain.pages([hit.path for hit in hits if brain.tree.kind_of(hit.path) in _PAGES]).pages
+    for hit in hits:
         share = coverage(named, hit.text)
         if share < MIN_COVERAGE or not hit.anchor or hit.path not in pages:
             continue
@@ -553,21 +555,25 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
         UserError: Nothing has that name; the nearest statements are named.
         FormatError: The page cannot be read.
     """
-    meant = meant_by(brain, named)
-    if memory := find_memory(brain, meant, gate):
-        exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
+    meant, exchanges = meant_by(brain, named), Exchanges(brain)
+    said = exchanges.shown(meant, gate) if exchanges.event(meant) else None
+    if said:  # by its id: nothing else is called so
+        return Why(said.read_from, "Said, and no statement yet", (), (said,))
+    match = find_statement(brain, meant, gate) if "#^" in meant else None
+    if match is None and (memory := find_memory(brain, meant, gate)):
+        provenance = Provenance(brain, memory, gate)
         on_page = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
         chains = tuple(map(provenance.chain, memory.statements))
         return Why(memory.path, memory.title, chains, tuple(filter(None, on_page)))
-    match = find_statement(brain, named, gate)
+    match = match or find_statement(brain, named, gate)
     # an item of short-term memory may be a statement by now, which tells what marked it
     if not (match and match.is_exact) and (item := origin_of_item(brain, named, gate)):
         return Why(item.path, item.title, (item,))
     if match:
         changes = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (changes,), is_exact=match.is_exact)
-    exchange = Exchanges(brain).find(meant) if meant != named else None
-    said = Exchanges(brain).shown(exchange, gate) if exchange else None
+    exchange = exchanges.find(meant) if meant != named else None
+    said = exchanges.shown(exchange, gate) if exchange else None
     if matches := (said,) if said else _exchanges_with(brain, named, gate):
         chains = tuple(_resting_on(brain, {each.exchange for each in matches}, gate))
         title = "Said, and what rests on it" if chains else "Said, and no statement yet"

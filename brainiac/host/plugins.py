@@ -6,13 +6,16 @@ One loader serves the bundled processes, installed packages and the brain's own 
 from __future__ import annotations
 
 import inspect
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +33,18 @@ _IS_OFF_RECORD: ContextVar[bool] = ContextVar("is_off_record", default=False)  #
 
 Source = Literal["bundled", "installed", "brain"]
 State = Literal["ready", "loaded", "disabled", "untrusted", "failed", "shadowed"]
+
+
+def _installed() -> tuple[EntryPoint, ...]:
+    """Return what installed packages offer as plugins; they are read again where one was installed since."""
+    return _installed_in(
+        tuple((folder, os.stat(folder).st_mtime_ns if os.path.exists(folder) else 0) for folder in sys.path)
+    )
+
+
+@lru_cache(maxsize=1)  # whoever looks at a page of the window would read them all
+def _installed_in(folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=PROJECT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,7 @@ class PluginHost:
         of_brain = [self._status(path.stem, "brain", str(path)) for path in files]
         replaced = {plugin.name for plugin in of_brain if plugin.state in ("ready", "failed")}
         bundled = [self._status(path.stem, "bundled", str(path), replaced) for path in bundled_plugins(self._bundled)]
-        installed = [self._status(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
+        installed = [self._status(point.name, "installed", point.value) for point in _installed()]
         return [*bundled, *installed, *of_brain]
 
     def register(self, plugin: object, name: str) -> None:

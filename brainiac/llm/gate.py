@@ -366,7 +366,9 @@ class Gate:
 
     def _read(self, path: str) -> str | None:
         """Return the part of a note that may be shown; None where that is nothing, or where there is no such note."""
-        text = self._library.read_text(path) if self.knows(path) else None
+        # `Today.md` repeats what stands elsewhere, and may be older than a word by which that became private
+        is_shown = self.knows(path) and self._tree.kind_of(path) is not PathKind.TODAY
+        text = self._library.read_text(path) if is_shown else None
         if not text:
             return text
         shown = self._visible_part(path, text) or None

@@ -25,6 +25,7 @@ from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import INDEX, linked_path
 from brainiac.storage.store import Store
+from brainiac.storage.today import without_ours
 from brainiac.text.tokens import as_sentence, pieces
 
 
@@ -412,6 +413,9 @@ class Edits:
         if text == self.read(path):
             return
         self._after[path] = text
+        today = self._store.tree.relative(self._store.tree.today)
+        if path != today and (told := self.read(today)):  # it may repeat what changes, and is written anew afterwards
+            self._after[today] = without_ours(told) or None
         if action:
             self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")
 

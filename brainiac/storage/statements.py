@@ -11,6 +11,7 @@ import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from brainiac import events
@@ -21,6 +22,7 @@ from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
 from brainiac.storage.causes import undone_events
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.links import with_rooted_links
+from brainiac.storage.pages import PageSet
 from brainiac.storage.projection import ORIGIN, Row
 from brainiac.storage.store import Store
 
@@ -535,12 +537,17 @@ class RestsOn:
 
     def pages(self) -> list[Memory]:
         """Return the pages that name one of the exchanges, in their front matter or as an exchange on the page."""
-        kinds, pages = (PathKind.MEMORY, PathKind.ARCHIVED), self._store.pages().pages.values()
+        kinds, pages = (PathKind.MEMORY, PathKind.ARCHIVED), self._all.pages.values()
         return [page for page in pages if self._store.tree.kind_of(page.path) in kinds and self._names(page.text)]
+
+    @cached_property
+    def _all(self) -> PageSet:
+        """All pages, where any may name an exchange."""
+        return self._store.pages(None if self.exchanges else ())
 
     def unreadable(self) -> list[str]:
         """Return a sentence for each page that names one of the exchanges but cannot be parsed."""
-        broken = self._store.pages().broken.items()
+        broken = self._all.broken.items()
         return [
             f"{path} cannot be read ({error.problem})"
             for path, error in broken

@@ -18,6 +18,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
+from brainiac.history.digest import write_digest
 from brainiac.history.why import folded
 from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
@@ -69,6 +70,7 @@ class Upkeep:
     def __init__(self, brain: Brain) -> None:
         self._brain, self._pending = brain, _Pending(is_all=True)
         self._failed_at: datetime | None = None
+        self._told = ("", "")  # day and last event when `Today.md` was written
         last = next(brain.journal.events(kinds={events.MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
         self._last_at = parse_iso(last.at) if last else None
@@ -88,7 +90,7 @@ class Upkeep:
 
     def note_change(self, change: FileChange) -> None:
         """Note a file that a person changed; a move has its links repaired at once, a tick is carried out at once."""
-        if change.kind is PathKind.REVIEW:
+        if change.kind in (PathKind.REVIEW, PathKind.TODAY):
             settle_reviews(self._brain)
             return
         if change.kind not in _PAGES:
@@ -139,6 +141,7 @@ class Upkeep:
         brain = self._brain
         settle_reviews(brain)
         tidy_review(brain)
+        self._tell_today()
         if self._pending == _Pending():
             return
         # replaced first: what other threads add from here on is for the next call
@@ -166,6 +169,17 @@ class Upkeep:
         being_edited = {path for path in new_paths if not history.is_resting(path, now)}
         self._pending.new_paths |= being_edited
         self._pending.are_links_due |= bool(being_edited)
+
+    def _tell_today(self) -> None:
+        """Bring `Today.md` up to date where something was recorded since, or a day began; not while it is edited."""
+        brain, path = self._brain, self._brain.tree.relative(self._brain.tree.today)
+        last = next(brain.journal.events(reverse=True), None)
+        state = brain.now().date().isoformat(), last.id if last else ""
+        if not brain.settings.today or state == self._told:
+            return
+        if read_history(brain).is_resting(path, brain.clock.now()):
+            self._told = state
+            write_digest(brain)
 
     def is_due(self, idle_seconds: float) -> bool:
         """Return whether to organize: once in each long quiet, every few hours, or when the log has grown."""
@@ -339,14 +353,15 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
 
 
 def settle_reviews(brain: Brain) -> list[Event]:
-    """Carry out the proposals that a person ticked in `review.md`, and note those they declined, each once.
+    """Carry out the proposals that a person ticked in `review.md` or `Today.md`, and note those they declined, once.
 
     The proposal in the journal is carried out; the text of its line may have been edited.
 
     Returns:
         The events, one for each decided proposal.
     """
-    text = brain.read_text(brain.tree.review) or ""
+    # of a mark in one of the files and another one in the other neither counts, as for two in one file
+    text = "\n".join(brain.read_text(path) or "" for path in (brain.tree.review, brain.tree.today))
     # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
     if not decisions_in(text) and "<!-- proposals:" not in text:
         return []

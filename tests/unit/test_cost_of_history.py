@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,10 @@ from brainiac import Brain, Exchange, Prompt, Response
 from brainiac.clock import iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.history.copies import settle_versions
+from brainiac.history.forget import find_target, plan_forget
+from brainiac.history.undo import possible_targets
+from brainiac.history.why import why
+from brainiac.pipeline.daemon import answer_one
 from brainiac.storage.journal import lines_back
 from tests.support.commands import do
 from tests.support.kernel import make_root, open_kernel
@@ -219,3 +223,30 @@ def test_an_exchange_costs_the_same_after_hundreds_of_one_day(tmp_path: Path) ->
     most = zip(early, (1.25, 2, 1.25), strict=True)
     assert all(cost < share * before for cost, (before, share) in zip(late, most, strict=True)), (early, late)
     brain.close()
+
+
+def test_what_is_named_by_its_id_is_found_without_all_the_rest(tmp_path: Path) -> None:
+    """Of a statement what `why`, `wrong` and the plan of `forget` show, and of an exchange the first two."""
+    made = make_brain(tmp_path / "b")
+    (made.root / "memory/long_term/concrete").mkdir(parents=True, exist_ok=True)
+    for number in range(30):
+        text = f"# Page {number}\n\n- Key {number} hangs by door {number}. ^k{number:03d}\n"
+        (made.root / f"memory/long_term/concrete/p{number}.md").write_text(text)
+    (made.root / "inbox/key.md").write_text("The spare key hangs behind the blue door.\n")
+    answer_one(made, "inbox/key.md")
+    exchange = next(made.journal.events(kinds={"prompt-answered"})).id
+    made.observed.adopt()
+    made.close()
+    statement = "concrete/p7.md#^k007"
+    acts: dict[str, Callable[[Brain], object]] = {
+        "why": lambda brain: why(brain, statement),
+        "wrong": lambda brain: possible_targets(brain, statement),
+        "forget": lambda brain: plan_forget(brain, find_target(brain, statement)).actions,
+        "why it was said": lambda brain: why(brain, exchange),
+        "wrong, it was said": lambda brain: possible_targets(brain, exchange),
+    }
+    for name, act in acts.items():
+        with closing(Brain(tmp_path / "b")) as brain, opened() as found:
+            assert act(brain), name
+        pages = {Path(path).name for path in found if f"{os.sep}concrete{os.sep}p" in path}
+        assert pages <= {"p7.md"}, name

@@ -264,7 +264,8 @@ def test_what_stands_for_a_number_or_a_list_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [each for each, _ in Settings() if each not in ("brain_id", "time_zone", "active_device", "sources")]
+    "name",
+    [each for each, _ in Settings() if each not in ("brain_id", "time_zone", "active_device", "sources", "today")],
 )
 def test_every_number_has_a_least_value(name: str) -> None:
     """No number among the settings may be below zero."""

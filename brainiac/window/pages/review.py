@@ -87,7 +87,7 @@ def questions(brain: Brain) -> Iterator[Question]:
         record = asked[tick.id].record
         texts, name = _texts(brain, record)
         what, kind = without_link_targets(record.what), SECTIONS[kind_of(record)]
-        note = f"Held back by a second reader: {record.reason}" if record.reason else ""
+        note = f"Held back: {record.reason}" if record.reason not in record.what else ""
         if isinstance(record, events.ReplaceProposal | events.RetireProposal) and record.block:
             is_same = text_hash(texts[0]) == record.hash
             note = note if is_same else "It was changed since: yes would do nothing."

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ FILTERS = ("kind", "page", "conversation", "device", "by")
 BY_HAND = kinds_of(events.FoundEvent)
 MARKED = BY_HAND | kinds_of(events.NoteSaved.kind) | kinds_of(events.StatementCorrected.kind)  # as a person's change
 SHADES = 4  # of the picture; the darkest is the day of its month on which most happened
+LONG = 100_000  # bytes of a line
+_Told = tuple[Event | None, str, str, bool]  # an event without its changes, its sentence, who did it, whether by hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +194,20 @@ def _parsed(line: Line) -> Event | None:
 
 def _entry(brain: Brain, line: Line, undone: Mapping[str, str], *, is_all: bool, is_day: bool) -> Entry | None:
     """Return an event for the list; None for a step of upkeep, unless all are asked for."""
-    event = _parsed(line)
-    text = news(brain, event) if event else ""
+    # of a line about thousands of files, as of a brain's first day, is kept what it comes to
+    kept, key = brain.state_of("timeline", dict[bytes, _Told]), line.raw[:LONG]
+    if (told := kept.get(key)) is None:
+        event = _parsed(line)
+        told = (
+            (replace(event, changes=()), news(brain, event), *_whose(brain, event)) if event else (None, "", "", False)
+        )
+        if len(line.raw) > LONG:
+            kept[key] = told
+    event, text, by, is_by_hand = told
     if event is None or not (text or is_all):
         return None
     moment = parse_iso(event.at).astimezone(brain.zone)
     at = f"{moment:%H:%M}" if is_day else f"{moment.day} {moment:%B %H:%M}"
-    by, is_by_hand = _whose(brain, event)
     if isinstance(event.what, events.ExchangeEvent) and (prompt := event.what.prompt):  # by its words, not its file
         with suppress(BrainiacError):
             if said := read_prompt(brain, prompt):
@@ -271,7 +280,7 @@ def _found(brain: Brain, name: str, at: str, device: str) -> tuple[Event, str]:
 def _change(brain: Brain, change: RecordedChange) -> dict[str, Any]:
     """Return what an event did to a file, with the texts before and after as far as they are kept."""
     values = {"op": change.op, "path": change.path, "source": change.source or "", "before": "", "after": ""}
-    values["name"] = change.path if change.path in brain.pages().pages else ""
+    values["name"] = change.path if change.path in brain.pages([change.path]).pages else ""
     if change.op in ("append", "observe"):
         return values | {"is_kept": False}
     before, after = (brain.kept_text(digest) for digest in (change.before, change.after))

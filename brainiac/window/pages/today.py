@@ -23,17 +23,14 @@ from brainiac.history.digest import digest_since
 from brainiac.history.undo import take_back, undo_all
 from brainiac.library import read_prompt
 from brainiac.storage.causes import commits_of, find_event, undone_events
-from brainiac.text.dates import dates_in
+from brainiac.storage.today import find_due
 from brainiac.verbs.push import words_of
 from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
 from brainiac.window.pages.review import put_off, questions, save
 
 MAX_ANSWERS, MAX_WAITING, MAX_SHOWN = 3, 8, 60
-DAYS = 7  # that are shown of somebody who never looked, and that what is due lies ahead
+DAYS = 7  # that are shown of somebody who never looked
 SEEN = "seen"  # under which it is kept until when everything was looked at
-_ENDS = """
-SELECT DISTINCT page, block, json_extract(data, '$.valid_until') FROM statements
-WHERE json_extract(data, '$.valid_until') BETWEEN ? AND ? ORDER BY 3"""
 _FORGOTTEN = (events.ExchangeForgotten, events.MemoryForgotten)
 
 
@@ -126,28 +123,11 @@ def shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
 
 def _due(brain: Brain) -> Mapping[str, list[Row]]:
     """Return open tasks, and what holds for the last time in these days: what is overdue, has a date, has none."""
-    today, last = brain.now().astimezone(brain.zone).date(), brain.midnight(DAYS).date().isoformat()
-    tasks = []
-    with suppress(FormatError):  # which is among what waits
-        for item in brain.short_term().memory.tasks:
-            if not item.is_done:
-                day = min((day.isoformat() for day, _ in dates_in(item.text)), default="")
-                tasks.append(Row(item.text, "task", day, name=item.text))
-    brain.projection.follow()
-    ends = brain.projection.query(_ENDS, today.isoformat(), last)
-    if ends:  # they are all looked at
-        pages = brain.pages()
-        for page, block, until in ends:
-            statement = pages.statement(page, block)
-            if statement is not None and not statement.is_history:
-                path = pages.path_by_uuid[page]
-                tasks.append(Row(statement.text, "last day", until, f"{path}#^{block}", title=pages.pages[path].title))
-    tasks.sort(key=lambda row: (row.at, row.what))
-    groups = {
-        "Overdue": [row for row in tasks if "" < row.at < today.isoformat()],
-        "Due": [row for row in tasks if row.at >= today.isoformat()],
-        "Some day": [row for row in tasks if not row.at],
-    }
+    today = brain.now().astimezone(brain.zone).date().isoformat()
+    groups: dict[str, list[Row]] = {"Overdue": [], "Due": [], "Some day": []}
+    for due in find_due(brain):
+        row = Row(due.text, due.what, due.day, f"{due.path}#^{due.block}" if due.path else due.text, title=due.title)
+        groups["Some day" if not due.day else "Overdue" if due.day < today else "Due"].append(row)
     return {name: rows for name, rows in groups.items() if rows}
 
 
