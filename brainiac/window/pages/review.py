@@ -102,18 +102,19 @@ def questions(brain: Brain) -> Iterator[Question]:
 
 def _texts(brain: Brain, record: events.ProposalRecord) -> tuple[tuple[str, ...], str]:
     """Return what stands and what would stand, and the name of the former; none where it is not about two texts."""
-    pages = brain.pages()
+
+    def path_of(page: str) -> str:
+        return brain.recall.links.path_of(page) or getattr(record, "path", "")
 
     def statement(page: str, block: str) -> str:
-        found = pages.statement(page, block) if block else None
+        found = brain.pages([path_of(page)]).statement(page, block) if block else None
         return found.text if found else ""
 
     match record:
         case events.ReplaceProposal(page=page, block=block, text=text):
-            path = pages.path_by_uuid.get(page, record.path)
-            return (statement(page, block), text), f"{path}#^{block}" if block else ""
+            return (statement(page, block), text), f"{path_of(page)}#^{block}" if block else ""
         case events.RetireProposal(page=page, block=block, replaced_by=replaced_by, held_by=held_by, words=words):
-            name = f"{pages.path_by_uuid.get(page, record.path)}#^{block}" if block else record.said_in
+            name = f"{path_of(page)}#^{block}" if block else record.said_in
             return (statement(page, block) or words, statement(held_by or page, replaced_by)), name
         case events.CopyProposal(path=path, copy=copy):
             return (brain.read_text(path) or "", brain.read_text(copy) or ""), path

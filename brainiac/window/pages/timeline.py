@@ -32,7 +32,7 @@ FILTERS = ("kind", "page", "conversation", "device", "by")
 BY_HAND = kinds_of(events.FoundEvent)
 MARKED = BY_HAND | kinds_of(events.NoteSaved.kind) | kinds_of(events.StatementCorrected.kind)  # as a person's change
 SHADES = 4  # of the picture; the darkest is the day of its month on which most happened
-LONG = 100_000  # bytes of a line
+LONG = 10_000  # bytes of a line
 _Told = tuple[Event | None, str, str, bool]  # an event without its changes, its sentence, who did it, whether by hand
 
 
