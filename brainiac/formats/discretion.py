@@ -52,16 +52,11 @@ def _normalized(value: Any) -> str:
     return str(value).strip().casefold()
 
 
-def asks_to_be_forgotten(content: bytes) -> bool:
-    """Return whether the front matter of a file, broken or not, puts it off the record."""
-    return _front_matter_asks(content, "remember", is_forgotten)
-
-
 def asks_for_privacy(text: str) -> bool:
     """Return whether the front matter of a note, broken or not, makes it private."""
     # most notes are decided by their start, and need not be encoded
     start = text[:_START].encode("utf-8", "surrogateescape")
-    return _may_have_front_matter(start) and _front_matter_asks(
+    return _may_have_front_matter(start) and front_matter_asks(
         text.encode("utf-8", "surrogateescape"), "private", is_private
     )
 
@@ -71,7 +66,7 @@ def _may_have_front_matter(start: bytes) -> bool:
     return start.replace(b"\0", b"").lstrip(b"\xff\xfe\xef\xbb\xbf\xe2\x80\x8b \t\r\n\x0b\x0c").startswith(b"---")
 
 
-def _front_matter_asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
+def front_matter_asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Return whether a file's front matter asks for something; where it cannot be parsed and has the key, True.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,6 @@ from frontmatter.default_handlers import YAMLHandler
 
 from brainiac.errors import FormatError
 
-MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
 MAX_DEPTH = 100
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 _OPENERS = ("[", "{", "-", ":", "?")  # each level of nesting needs one of these
@@ -125,7 +124,6 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
         if ("&" in block and "*" in block) or sum(map(block.count, _OPENERS)) > MAX_DEPTH:
             _check_size(block)
         meta = YAMLHandler().load(block, Loader=_StrictLoader)
-        _check_depth(meta)
     except _BROKEN as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
@@ -148,28 +146,15 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
 
 def _check_size(block: str) -> None:
     """Refuse a block before it is built: a few lines of aliases can expand to gigabytes, and libyaml would overrun the
-    stack at deep nesting and crash the process.
+    stack of deeply nested lists.
     """
-    aliases = depth = 0
+    depth = 0
     for event in yaml.parse(block, Loader=yaml.CSafeLoader):
-        aliases += isinstance(event, yaml.AliasEvent)
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("an alias (`*name`); write the value out")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if aliases > MAX_ALIASES:
-            raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
         if depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP)
-
-
-def _check_depth(value: object, depth: int = 0) -> None:
-    """Refuse a parsed value that is nested too deep, such as one that contains itself by an alias."""
-    if depth > MAX_DEPTH:
-        raise ValueError(_TOO_DEEP)
-    if isinstance(value, dict):
-        for item in value.values():
-            _check_depth(item, depth + 1)
-    elif isinstance(value, list | set):
-        for item in value:
-            _check_depth(item, depth + 1)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -213,12 +198,14 @@ def edit_meta(text: str, /, **keys: Any) -> str:
     if not changed:
         return text
     newline = "\r\n" if text.endswith("\r\n", 0, start) else "\n"
-    for edited in _edits(block, old, changed, newline):
-        # only what reads back as wanted: the first edit fails for an entry that refers to another (an anchor),
-        # and for a mapping in braces
-        with suppress(FormatError):
-            if _load(edited) == {**old, **changed}:
-                return text[:start] + edited + text[end:]
+    replaced = {key: value for key, value in changed.items() if key in old}
+    added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
+    with suppress(FormatError):
+        edited = _edit_entries(block, replaced, newline) + added
+        # only what reads back as wanted: it does not where a mapping is in braces; and where YAML finds line ends that
+        # `split("\n")` does not, its numbers of lines are others
+        if not _STRANGE_LINE_END.search(block) and _load(edited) == {**old, **changed}:
+            return text[:start] + edited + text[end:]
     problem = f"the front matter is written so that {', '.join(changed)} cannot be set; write it as `key: value` lines"
     raise FormatError("", problem, line=2)
 
@@ -226,19 +213,6 @@ def edit_meta(text: str, /, **keys: Any) -> str:
 def _is_same(old: Any, new: Any) -> bool:
     """Return whether two values are equal and of one type: to Python 1, 1.0 and True are equal."""
     return type(old) is type(new) and bool(old == new)
-
-
-def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> Iterator[str]:
-    """Yield the edited block twice: with each changed entry rewritten by itself, then with the whole block rewritten.
-
-    The first keeps all other lines byte for byte; it is not yielded where it cannot be made.
-    """
-    replaced = {key: value for key, value in changed.items() if key in old}
-    added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
-    if not _STRANGE_LINE_END.search(block):  # else YAML's line numbers are not those of `split("\n")`
-        with suppress(FormatError):
-            yield _edit_entries(block, replaced, newline) + added
-    yield _edit_entry(block.replace("\r\n", "\n"), changed).replace("\n", newline)
 
 
 def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from brainiac.formats import markdown
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.markers import check_markers
+from brainiac.formats.markdown import check_markers
 from brainiac.formats.page import PageDocument, first_keys, title_of
 
 MANIFEST, RELATED = "Manifest", "Related Memories"

@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from brainiac.clock import parse_iso
+from brainiac.errors import FormatError
 from brainiac.formats.authors import LABEL, PERSON, Author, author_of_label
 
 # --- lines, and escaping text that Markdown would read as structure (F-TXT) ------------------------------------------
@@ -239,11 +240,7 @@ def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
     shown = re.sub(r"([\\\[\]`*_<>])", r"\\\1", one_line(text))
     title = f' "uuid:{uuid}"' if uuid else ""
     fragment = f"#^{block_id}" if block_id else ""
-    return f"[{shown}]({_percent_quoted(path)}{fragment}{title})"
-
-
-def _percent_quoted(path: str) -> str:
-    return _UNSAFE_IN_PATH.sub(percent_escaped, path)
+    return f"[{shown}]({_UNSAFE_IN_PATH.sub(percent_escaped, path)}{fragment}{title})"
 
 
 def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
@@ -253,13 +250,10 @@ def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
         text: Of a note.
         target_of: Returns a link's new target, "" to leave it as it is.
     """
-    for link in reversed(find_links(text)):
-        if link.is_wiki or link.is_external or not link.target:
-            continue
-        target = target_of(link)
-        if target and target != link.target:
-            text = rewrite_link(text, link, target)
-    return text
+    links = (link for link in find_links(text) if link.target and not (link.is_wiki or link.is_external))
+    targets = ((link, target_of(link)) for link in links)
+    changed = ((link.span, target) for link, target in targets if target not in ("", link.target))
+    return edited(text, ((*span, _UNSAFE_IN_PATH.sub(percent_escaped, target)) for span, target in changed))
 
 
 _OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
@@ -299,21 +293,10 @@ class LinkStream:
         return shown + self._clean(text[end:])
 
 
-def rewrite_link(text: str, link: Link, target: str) -> str:
-    """Return the text with another target in one of its links; the link's title, alias and fragment stay.
-
-    Args:
-        text: What `find_links` was given; rewrite the last link first when there are several.
-        link: One of its links.
-        target: The new path, or for a wiki link the new title or path.
-    """
-    start, end = link.span
-    return text[:start] + (target if link.is_wiki else _percent_quoted(target)) + text[end:]
-
-
 # --- blocks: paragraphs, whole lists, tables and fences; and the marks of a person in them ---------------------------
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+INDENTED_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?<!\S)#((?=[\w/-]*[^\W\d_])[\w/-]+)")
@@ -384,7 +367,7 @@ def wiki_links_in(text: str) -> list[str]:
 
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words after it
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _BLANK = " \t\r\n"
 _END = re.compile(r"^(?:#{1,3} |---[ \t]*\r?$)", re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (?:event|exchange): (.*?) -->\s*")
@@ -524,7 +507,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
     if (time := _TIME.match(at)) and is_timestamp(time[0]):
         at, words = time[0], at[time.end() :].strip()
     parts = [_Part("")]
-    for raw in _LINE.findall(body):
+    for raw in LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
         # a mark in a quoted text was said by somebody and does not count
         if "<!--" in line and (mark := _ENDS_PRIVATE.fullmatch(line)):
@@ -626,3 +609,82 @@ def render_exchange(event: StmEvent) -> str:
 def parse_exchanges(text: str) -> tuple[StmEvent, ...]:
     """Return the exchanges of an episodic page, in the order of the page."""
     return tuple(placed.event for placed in find_events(text))
+
+
+# --- conflict markers, which git writes into a file where it could not merge two versions of it -----------------------
+
+CONFLICT = b"<<<<<<<"  # a text without these bytes has no conflict markers
+
+_CONFLICT_MARKER = re.compile(r"(<{7}|\|{7}|={7}|>{7})(?: [^\n]*)?\r?\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The versions in a file with conflict markers, each a whole file.
+
+    Attributes:
+        ours: The version of the branch that was checked out.
+        theirs: The version that was merged into it.
+        base: The version that both were made from; None where git did not write it.
+    """
+
+    ours: str
+    theirs: str
+    base: str | None
+
+
+def has_markers(text: str) -> bool:
+    """Return whether a text has at least one whole block of conflict markers outside of code fences."""
+    return CONFLICT.decode() in text and split_markers(text) is not None
+
+
+def check_markers(path: str, text: str) -> None:
+    """Refuse a text with conflict markers, since it is unknown which of its lines count.
+
+    Raises:
+        FormatError: It has conflict markers.
+    """
+    if has_markers(text):
+        raise FormatError(path, "holds conflict markers of git; keep the lines that hold and remove the markers")
+
+
+def split_markers(text: str) -> Sides | None:
+    """Return the versions in a text with conflict markers; None for a text without a whole block of them.
+
+    A block inside a code fence is part of the text: a person writes about git.
+    """
+    # `splitlines` is faster, but would also split at a single carriage return
+    whole = text.splitlines(keepends=True) if "\r" not in text else LINE.findall(text)
+    lines: list[tuple[str, str]] = []  # each with `ours`, `theirs`, `base`, "" for all, or the character of a marker
+    fence = ""
+    while len(lines) < len(whole):
+        line = whole[len(lines)]
+        if block := [] if fence else _block_at(whole, len(lines)):
+            lines += block
+        else:
+            fence = fence_after(fence, INDENTED_FENCE.match(line))
+            lines.append(("", line))
+    if not any(label == "ours" for label, _ in lines):
+        return None
+    sides = {side: "".join(line for label, line in lines if label in ("", side)) for side in ("ours", "theirs", "base")}
+    has_base = any(label == "|" for label, _ in lines)  # its marker: the base itself may be empty
+    return Sides(sides["ours"], sides["theirs"], sides["base"] if has_base else None)
+
+
+def _block_at(lines: list[str], start: int) -> list[tuple[str, str]]:
+    """Return the block of conflict markers that begins at a line, as (label, line); [] where no whole one does."""
+    first = _CONFLICT_MARKER.fullmatch(lines[start])
+    if not first or first[1] != "<<<<<<<":
+        return []
+    block, label, kinds = [("<", lines[start])], "ours", "<"
+    for line in lines[start + 1 :]:
+        marker = _CONFLICT_MARKER.fullmatch(line)
+        kind = marker[1][0] if marker else ""
+        kinds += kind
+        if not any(order.startswith(kinds) for order in ("<=>", "<|=>")):
+            return []
+        block.append((kind or label, line))
+        if kind == ">":
+            return block
+        label = {"|": "base", "=": "theirs"}.get(kind, label)
+    return []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,8 +18,7 @@ from brainiac.errors import FormatError
 from brainiac.formats import markdown
 from brainiac.formats.discretion import asks_for_privacy, is_private_event
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
-from brainiac.formats.markdown import StmEvent, parse_exchanges, render_exchange
-from brainiac.formats.markers import check_markers
+from brainiac.formats.markdown import StmEvent, check_markers, parse_exchanges, render_exchange
 from brainiac.formats.prompt import is_off_record
 
 __all__ = ["Memory", "MemoryDocument", "PageDocument", "Statement", "StmEvent", "is_private_note", "new_memory"]
@@ -30,10 +30,8 @@ __all__ += ["parse_exchanges", "parse_memory", "render_exchange", "shareable_tex
 
 HISTORY, STEPS = "History", "Steps"
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*\r?\n?")
 _MARKER = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _ANY_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 _RETIRED = re.compile(
@@ -79,13 +77,13 @@ class Statement:
 
 def find_statements(text: str, start: int = 0) -> tuple[Statement, ...]:
     """Return the statements from an offset on: top-level list items outside fences, in the order of the page."""
-    lines = list(_LINE.finditer(text, start))
+    lines = list(markdown.LINE.finditer(text, start))
     statements: list[Statement] = []
     section, history_level, fence, position = "", 0, "", 0
     while position < len(lines):
         line = lines[position][0]
         position += 1
-        fence_line = _FENCE.match(line)
+        fence_line = markdown.INDENTED_FENCE.match(line)
         if fence or fence_line:
             fence = markdown.fence_after(fence, fence_line)
         elif heading := _HEADING.fullmatch(line):
@@ -114,7 +112,7 @@ def _end_of_item(lines: list[re.Match[str]], position: int) -> int:
         if not line.strip():
             continue
         is_indented = len(line) - len(line.lstrip(" \t")) >= 2
-        begins_block = _MARKER.match(line) or _FENCE.match(line) or line.startswith(("#", "---"))
+        begins_block = _MARKER.match(line) or markdown.INDENTED_FENCE.match(line) or line.startswith(("#", "---"))
         # Markdown's lazy continuation: a line right below belongs to the item although it is not indented
         if not is_indented and (number != end or begins_block):
             break
@@ -133,7 +131,7 @@ def _statement_from(lines: list[re.Match[str]], marker: int, section: str, is_hi
     """
     own = lines[0][0]
     for line in lines[1:]:  # up to where a nested list, a code fence or a second paragraph begins
-        if not line[0].strip() or _MARKER.match(line[0].lstrip(" \t")) or _FENCE.match(line[0]):
+        if not line[0].strip() or _MARKER.match(line[0].lstrip(" \t")) or markdown.INDENTED_FENCE.match(line[0]):
             break
         own += line[0]
     written = own[marker:].rstrip()
@@ -204,6 +202,47 @@ def new_block_id(text: str, taken: Collection[str]) -> str:
         if block_id not in taken:
             return block_id
         attempt += 1
+
+
+# --- what a page is made of: its exchanges, its statements, and the text between -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a text: `text[start:end]`.
+
+    Attributes:
+        start: Offset of its beginning.
+        end: Offset after its last line.
+        part: The exchange or the statement, with its nested lists, that it is; None for text between them.
+    """
+
+    start: int
+    end: int
+    part: markdown.PlacedEvent | Statement | None = None
+
+
+def read_units(text: str, start: int = 0, *, only_dated: bool = False) -> Iterator[Unit]:
+    """Yield the units of a text in order; they cover it without gaps, and none stands within another one.
+
+    Args:
+        text: A page or short-term memory.
+        start: Where its body begins.
+        only_dated: Whether a heading that begins with a day and has no time begins no exchange.
+    """
+    events = markdown.find_events(text, start)
+    dated = (placed for placed in events if not only_dated or markdown.is_timestamp(placed.event.at))
+    parts: list[markdown.PlacedEvent | Statement] = [*dated, *find_statements(text, start)]
+    at = start
+    for part in sorted(parts, key=lambda part: (part.start, -part.end)):
+        if part.start < at:
+            continue  # a list item of an exchange
+        if part.start > at:
+            yield Unit(at, part.start)
+        yield Unit(part.start, part.end, part)
+        at = part.end
+    if at < len(text):
+        yield Unit(at, len(text))
 
 
 # --- what of a page a remote model may see ---------------------------------------------------------------------------
@@ -289,7 +328,7 @@ class Memory:
     @property
     def subject(self) -> str:
         """Whom or what the page is about; "User" for a page about the user."""
-        return _scalar(self.meta, "subject")
+        return scalar(self.meta, "subject")
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -327,17 +366,24 @@ def parse_memory(path: str, text: str) -> Memory:
     return _memory_from(path, text, *split(text, path))
 
 
+def readable_memory(path: str, text: str | None) -> Memory | None:
+    """Return a memory page; None for no text, and for one that cannot be parsed."""
+    with suppress(FormatError):
+        return None if text is None else parse_memory(path, text)
+    return None
+
+
 def _memory_from(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
     """Return a file as a memory; a front-matter value of the wrong type counts as missing."""
     count = meta.get("reinforcement_count")
     return Memory(
         path=path,
-        uuid=_scalar(meta, "uuid"),
+        uuid=scalar(meta, "uuid"),
         title=title_of(meta, text, offset, path),
-        created_at=_scalar(meta, "created_at"),
-        updated_at=_scalar(meta, "updated_at"),
-        tags=_tags(meta.get("tags")),
-        emotion=_scalar(meta, "emotion"),
+        created_at=scalar(meta, "created_at"),
+        updated_at=scalar(meta, "updated_at"),
+        tags=tags_of(meta),
+        emotion=scalar(meta, "emotion"),
         reinforcement_count=count if isinstance(count, int) and not isinstance(count, bool) else 0,
         text=text,
         offset=offset,
@@ -345,14 +391,15 @@ def _memory_from(path: str, text: str, meta: Mapping[str, Any], offset: int) -> 
     )
 
 
-def _scalar(meta: Mapping[str, Any], key: str) -> str:
+def scalar(meta: Mapping[str, Any], key: str) -> str:
     """Return a front-matter value as text; "" where it is missing, a list or a mapping."""
     value = meta.get(key)
     return "" if value is None or isinstance(value, list | dict) else str(value).strip()
 
 
-def _tags(value: Any) -> tuple[str, ...]:
-    """Return tags without `#` from a value of front matter: a list, or one text with commas or spaces between tags."""
+def tags_of(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tags of front matter without `#`: a list, or one text with commas or spaces between tags."""
+    value = meta.get("tags")
     if isinstance(value, str):
         value = re.split(r"[,\s]+", value)
     items = value if isinstance(value, list) else []
@@ -369,7 +416,7 @@ def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
         offset: Where the body starts.
         path: Relative, posix.
     """
-    if title := _scalar(meta, "title"):
+    if title := scalar(meta, "title"):
         return title
     match = _TITLE.search(text, offset)
     if match and re.search("```|~~~", text[offset : match.start()]):  # the `#` line may be a comment in code
@@ -397,7 +444,7 @@ def own_date(meta: Mapping[str, Any], path: str, *, is_creation: bool = False) -
         An ISO 8601 day, or a moment in UTC where the date has an hour; "" where the note has no date.
     """
     keys = _CREATION_KEYS if is_creation else _DATE_KEYS
-    dates = [_date_in(_scalar(meta, key)) for key in keys]
+    dates = [_date_in(scalar(meta, key)) for key in keys]
     # the file's name tells the day that a note is about: after `date`, before the dates of its last change
     dates.insert(len(keys) if is_creation else 1, _date_in(posixpath.basename(path)))
     return next(filter(None, dates), "")
@@ -532,10 +579,10 @@ class MemoryDocument(PageDocument):
         above = text[: markdown.end_of_content(text, self._offset, end)]
         return self._with(above + added + (newline if first else "") + text[end:])
 
-    def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
+    def add_step(self, text: str) -> MemoryDocument:
         """Add a step at the end of `## Steps`, with the next number."""
         steps = [item for item in self.memory.current_statements if item.section == STEPS]
-        line = statement_line(text, block_id or self.block_id_for(text), f"{len(steps) + 1}.")
+        line = statement_line(text, self.block_id_for(text), f"{len(steps) + 1}.")
         if steps:
             return self._with(markdown.splice(self._text, steps[-1].end, line))
         return self._in_section(STEPS, line, before=HISTORY)

@@ -11,7 +11,7 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.authors import PERSON, Author, author_in, door_and_name, least_trusted, plain_name
-from brainiac.formats.discretion import asks_for_privacy, asks_to_be_forgotten
+from brainiac.formats.discretion import asks_for_privacy, front_matter_asks, is_forgotten
 from brainiac.formats.frontmatter import render_meta, split
 from brainiac.formats.markdown import PRIVATE, decode_text, find_links, is_utf16, newline_of
 
@@ -328,7 +328,7 @@ def is_off_record(content: bytes | None) -> bool:
     Args:
         content: The file's bytes; None for no file.
     """
-    if content is None or asks_to_be_forgotten(content):
+    if content is None or front_matter_asks(content, "remember", is_forgotten):
         return content is not None
     # UTF-16 without a byte-order mark, or with a broken end, is read as UTF-8: it is legible without its zeros
     text = decode_text(content).lstrip(_BYTE_ORDER_MARKS).replace("\0", "").replace("\r\n", "\n")
@@ -457,22 +457,18 @@ def parse_response(path: str, raw: bytes) -> Response:
         model=_text(path, meta, "model") or "",
         memories=_links(path, meta, "memories"),
         receipts=tuple(filter(None, map(Receipt.parse, _links(path, meta, "receipts")))),
-        tokens=int(_number(path, meta, "tokens")),
-        cost_usd=_number(path, meta, "cost_usd"),
-        took_ms=int(_number(path, meta, "took_ms")),
+        tokens=int(_number(meta, "tokens")),
+        cost_usd=_number(meta, "cost_usd"),
+        took_ms=int(_number(meta, "took_ms")),
         remember=not is_off_record(raw),
         private=_is_private(path, meta, text, body),
     )
 
 
-def _number(path: str, meta: Mapping[str, Any], key: str) -> float:
-    """Return a number of front matter, 0 where it is missing; `FormatError` for anything else, infinity included."""
+def _number(meta: Mapping[str, Any], key: str) -> float:
+    """Return a number of front matter; 0 where there is none."""
     value = meta.get(key)
-    if value is None:
-        return 0.0
-    if isinstance(value, int | float) and abs(value) < float("inf"):
-        return float(value)
-    raise _wrong_type(path, key, "a number", value)
+    return float(value) if isinstance(value, int | float) and abs(value) < float("inf") else 0.0
 
 
 def render_response(response: Response) -> str:

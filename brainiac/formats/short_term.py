@@ -13,11 +13,10 @@ from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
 from brainiac.formats import markdown
-from brainiac.formats.markdown import StmEvent
-from brainiac.formats.markers import check_markers
+from brainiac.formats.markdown import StmEvent, check_markers
 from brainiac.formats.page import is_private_note
 
-__all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "matching", "parse_short_term"]
+__all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "document_of", "matching"]
 
 EMPTY = """\
 # Short-Term Memory Scratchpad
@@ -38,7 +37,8 @@ EMPTY = """\
 TITLE = "# Short-Term Memory Scratchpad"
 SUMMARY, STRUCTURED_DATA, EVENT_LOG = "## Summary", "## Structured Data", "## Event Log"
 GOALS, FACTS, TASKS = "### Goals", "### Key Facts & Decisions", "### Tasks"
-HEADINGS = (TITLE, SUMMARY, STRUCTURED_DATA, GOALS, FACTS, TASKS, EVENT_LOG)
+_LISTS = GOALS, FACTS, TASKS
+HEADINGS = (TITLE, SUMMARY, STRUCTURED_DATA, *_LISTS, EVENT_LOG)
 
 _FRAME = re.compile(rf"^(?:{'|'.join(map(re.escape, HEADINGS))}|---)[ \t]*\r?$", re.MULTILINE)
 _SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
@@ -116,15 +116,6 @@ def matching(items: Sequence[Item], words: str) -> list[Item]:
     return equal or [item for item in open_items if all(word in item.text.casefold() for word in searched)]
 
 
-def parse_short_term(text: str) -> ShortTermMemory:
-    """Read short-term memory.
-
-    Raises:
-        FormatError: A heading is missing; it is named.
-    """
-    return document_of(text).memory
-
-
 @lru_cache(maxsize=4)
 def document_of(text: str) -> ShortTermDocument:
     """Return a text as a document; the last four are cached, since the same text is parsed repeatedly.
@@ -162,14 +153,10 @@ class ShortTermDocument:
     @cached_property
     def memory(self) -> ShortTermMemory:
         """Short-term memory, parsed."""
-        return ShortTermMemory(
-            summary=markdown.parse_prose(self._text[slice(*self._section(SUMMARY))]),
-            goals=tuple(placed.item for placed in self._items(GOALS)),
-            facts=tuple(placed.item for placed in self._items(FACTS)),
-            tasks=tuple(placed.item for placed in self._items(TASKS)),
-            events=tuple(placed.event for placed in self.logged),
-            is_private=self._is_private,
-        )
+        summary = markdown.parse_prose(self._text[slice(*self._section(SUMMARY))])
+        goals, facts, tasks = (tuple(placed.item for placed in self._items(heading)) for heading in _LISTS)
+        events = tuple(placed.event for placed in self.logged)
+        return ShortTermMemory(summary, goals, facts, tasks, events, self._is_private)
 
     @cached_property
     def _is_private(self) -> bool:
@@ -181,10 +168,10 @@ class ShortTermDocument:
         end = ending.search(self._text, start)
         return start, end.start() if end else len(self._text)
 
-    def _items(self, heading: str) -> list[_PlacedItem]:
-        """Return the items of a list that have a text, each with the unindented lines below it as its remarks."""
+    def _items(self, *headings: str) -> list[_PlacedItem]:
+        """Return the items of lists that have a text, each with the unindented lines below it as its remarks."""
         items = []
-        for match in _ITEM.finditer(self._text, *self._section(heading)):
+        for match in (match for name in headings for match in _ITEM.finditer(self._text, *self._section(name))):
             box, text = match["box"], " ".join(markdown.PRIVATE.sub(" ", match["text"]).split())
             if not text:
                 continue
@@ -227,7 +214,7 @@ class ShortTermDocument:
     @property
     def remarks(self) -> str:
         """The lines that a person added outside of summary, items, events and the seven headings."""
-        document = self._without([*self.logged, *self._all_items()])
+        document = self._without([*self.logged, *self._items(*_LISTS)])
         start, end = document._section(SUMMARY)
         return _FRAME.sub("", document._text[:start] + document._text[end:])
 
@@ -236,9 +223,6 @@ class ShortTermDocument:
         return [
             markdown.parse_prose(paragraph) for paragraph in _PARAGRAPH.findall(self._text, *self._section(SUMMARY))
         ]
-
-    def _all_items(self) -> list[_PlacedItem]:
-        return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
 
     def has_event(self, event_id: str) -> bool:
         """Return whether the log has an event with this id."""
@@ -300,7 +284,7 @@ class ShortTermDocument:
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
         """Tick the open goals and tasks with these texts; an item without a box gets one."""
         keys, edits = {_key(text) for text in texts}, []
-        for placed in sorted((*self._items(GOALS), *self._items(TASKS)), key=lambda placed: placed.start):
+        for placed in sorted(self._items(GOALS, TASKS), key=lambda placed: placed.start):
             if not placed.item.is_done and _key(placed.item.text) in keys:
                 has_box = self._text.startswith("[ ]", placed.box)
                 edits.append((placed.box, placed.box + 3, "[x]") if has_box else (placed.box, placed.box, "[x] "))
@@ -356,7 +340,7 @@ class ShortTermDocument:
         """
         kept_keys = {_key(text) for text in keep_items}
         events = [placed for placed in self.logged if placed.event.id not in keep_events]
-        items = [placed for placed in self._all_items() if _key(placed.item.text) not in kept_keys]
+        items = [placed for placed in self._items(*_LISTS) if _key(placed.item.text) not in kept_keys]
         document = self._without([*events, *items])
         return document if summary is None else document.with_summary(summary, is_ours)
 

@@ -12,29 +12,25 @@ import json
 import os
 import shutil
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError, UserError
-from brainiac.events import PurgeHonoured, TextsPurged, content_hash
+from brainiac.events import TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
 from brainiac.storage.database import LOCK
-from brainiac.storage.files import Disk, is_held, locked, make_folders, read_bytes, temporary_beside
-from brainiac.storage.saves import TORN_NS, age_ns
+from brainiac.storage.files import Disk, is_held, locked, make_folders, read_bytes
 from brainiac.storage.store import Store
-from brainiac.tree import MARKER, OUR_TEMPORARY_PREFIX, LocalPlaces, Stamp, is_brain
+from brainiac.tree import OUR_TEMPORARY_PREFIX, LocalPlaces, Stamp, is_brain
 
 FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
 PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
 FORMAT = 2
 _FORMATS = (1, 2)  # in the first, files that had not changed were hard links to the backup before
-RESTORING = ".brainiac-restore"  # in a folder that is being restored: which backup
-_MAKES_A_BRAIN = ("system/config.yaml", MARKER.as_posix())  # a folder with both is one
 ATTEMPTS = 20  # at a file that is written while it is copied
 _LEFT_OUT_PREFIXES = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")  # of names: being written, or derived
 
@@ -209,90 +205,43 @@ class _Copying:
     def run(self) -> Made:
         """Copy the brain; return the backup, whose folder has still to get its name."""
         self._copy_all()
-        while True:  # once more where a purge meanwhile destroyed texts that are copied already
-            seq_before = self._store.journal.last()[0]
-            self._copy_all()  # what changed while the first pass took its time
-            seq_at_rest = self._copy_at_rest(seq_before)
-            self._bring_texts()
-            while self._bring_texts():  # one was removed since the pass before: those stored on it are written anew
-                pass
-            purges = self._store.journal.events(since_seq=seq_at_rest, kinds={TextsPurged, PurgeHonoured})
-            if next(purges, None) is None:
-                break
-        made = Made(self._write_description(), beside=self._names_beside())
+        # what changed while the first pass took its time; nothing is committed now, and no purge destroys a text
+        with self._store.commit_lock():
+            # merges the saves that persons made into displaced files; such files are not copied
+            self._store.committer.check_displaced()
+            self._copy_all()
+            made_at = iso(self._store.clock.now())
+        made = Made(self._write_description(made_at), beside=self._names_beside())
         paths_by_reason = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
         for path, reason in sorted(self._left_out.items()):
             paths_by_reason[reason].append(path)
         return made
 
-    def _copy_at_rest(self, since: int) -> int:
-        """Copy what was committed after a `seq`, and the journals, under the commit lock: nothing is committed then.
-
-        Commits do not wait for long: no more is copied than changed during the passes before.
-
-        Returns:
-            The journal's last `seq` at that moment.
-        """
-        with self._store.commit_lock():
-            # merges the saves that persons made into displaced files; such files are not copied
-            self._store.committer.check_displaced()
-            events = self._store.journal.events(since_seq=since)
-            changes = [change for event in events for change in event.changes]
-            paths = {path for change in changes for path in (change.path, change.source) if path}
-            self._changed.clear()
-            for path in sorted(paths) + list(self._paths(self._tree.logs)):
-                self._take(path)
-            self._made_at = iso(self._store.clock.now())
-            return self._store.journal.last()[0]
-
     # files
 
     def _copy_all(self) -> None:
-        """Copy the files whose copies are missing or old, not the journal's texts; remove copies of deleted files."""
+        """Copy the files whose copies are missing or old, and remove the copies of deleted files."""
         self._changed.clear()
         self._left_out.clear()
         self._empty.clear()
         dotfiles = [name for name in DOTFILES if os.path.lexists(self._tree.root / name)]
-        self._bring(chain(*map(self._paths, self._tops), dotfiles))
-
-    def _bring_texts(self) -> bool:
-        """Copy the journal's texts, likewise; return whether one was removed since it was copied or listed."""
-        return self._bring(self._paths(self._store.journal.blobs.folder), is_texts=True)
-
-    def _bring(self, paths: Iterable[str], *, is_texts: bool = False) -> bool:
-        """Copy files whose copies are missing or old, and remove the copies of all others.
-
-        Args:
-            paths: All files, either those of the journal's texts or all but these.
-            is_texts: Which of the two.
-
-        Returns:
-            Whether one was removed since it was copied or listed.
-        """
         present = set()
-        for path in paths:
+        for path in chain(*map(self._paths, self._tops), dotfiles):
             present.add(path)
             self._take(path)
-        blobs = f"{self._tree.relative(self._store.journal.blobs.folder)}/"
-        removed = {path for path in self._files if path.startswith(blobs) == is_texts} - present
-        for path in removed:
+        for path in self._files.keys() - present:
             self._drop(path)
-        return bool(removed or present - self._files.keys() - self._left_out.keys())
 
     def _paths(self, top: Path) -> Iterator[str]:
-        """Yield the paths of a folder's files but blobs, caches and temporary files; note empty folders in `_empty`."""
+        """Yield the paths of a folder's files but caches and temporary files; note empty folders in `_empty`."""
         for folder, names, files in os.walk(top, onerror=self._note_unreadable):
             links = [name for name in names if os.path.islink(os.path.join(folder, name))]
-            names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
+            names[:] = [name for name in names if name not in links and not name.startswith(_LEFT_OUT_PREFIXES)]
             if not (names or files or links):
                 self._empty.add(self._tree.relative(folder))
             for name in sorted((*files, *links)):
                 if not name.startswith(_LEFT_OUT_PREFIXES):
                     yield self._tree.relative(os.path.join(folder, name))
-
-    def _is_walked(self, folder: str, name: str) -> bool:
-        """Return whether a folder has files to copy; the journal's texts are copied apart."""
-        return not name.startswith(_LEFT_OUT_PREFIXES) and Path(folder, name) != self._store.journal.blobs.folder
 
     def _note_unreadable(self, error: OSError) -> None:
         """Note a file or folder without permission to read it: a backup of all else is better than none.
@@ -358,7 +307,8 @@ class _Copying:
             self._disk.unlink(target)
         for _ in range(ATTEMPTS):
             try:
-                self._wait_for_rest(path, source)
+                if self._tree.is_tracked(path):
+                    self._store.observed.saves.at_rest(path, source)
                 stamp = Stamp.of(os.lstat(source))
                 digest = self._disk.copy(source, target)
                 if Stamp.of(os.lstat(source)) == stamp:
@@ -371,15 +321,6 @@ class _Copying:
                 raise
             self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
-
-    def _wait_for_rest(self, path: str, source: Path) -> None:
-        """Wait a moment where a person's editor seems to be in the middle of writing a file."""
-        saves, until = self._store.observed.saves, time.monotonic_ns() + TORN_NS
-        while self._tree.is_tracked(path) and age_ns(source) < TORN_NS and time.monotonic_ns() < until:
-            content = read_bytes(source)
-            if content is None or not saves.looks_torn(path, content):
-                return
-            time.sleep(0.01)
 
     # the whole
 
@@ -394,11 +335,11 @@ class _Copying:
         names = set(os.listdir(self._tree.root)) - own
         return sorted(name for name in names if not name.startswith(_LEFT_OUT_PREFIXES))
 
-    def _write_description(self) -> Backup:
+    def _write_description(self, made_at: str) -> Backup:
         """Write `SHA256SUMS` and `backup.json`; return the backup."""
         digests = sorted(self._files.items())
         # named by its moment, without the colons that some filesystems refuse
-        stem = self._part.parent / self._made_at.replace(":", "-")
+        stem = self._part.parent / made_at.replace(":", "-")
         others = (stem.with_name(f"{stem.name}-{number}") for number in count(2))
         sums = b"".join(_sum_line(path, digest) for path, digest in digests)
         size = sum(os.stat(f"{self._part}/{FILES}/{path}").st_size for path, _ in digests)
@@ -406,7 +347,7 @@ class _Copying:
             folder=next(folder for folder in chain([stem], others) if not folder.exists()),
             brain_id=self._store.settings.brain_id,
             device=self._store.journal.device,
-            made_at=self._made_at,
+            made_at=made_at,
             files=len(digests),
             size=size,
             sums=content_hash(sums),
@@ -507,58 +448,48 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
 def restore(
     backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
 ) -> Restored:
-    """Put the brain of a backup into an empty folder, or go on with a restore that was interrupted.
-
-    The folder is no brain before all of it is there and checked: the files that make it a brain come last.
+    """Put the brain of a backup into a new or empty folder, wholly or not at all.
 
     Args:
         backup: A whole backup; check `damages` first.
-        into: A missing or empty folder, or one that an interrupted restore of the same backup left.
+        into: A missing or empty folder.
         disk: What writes.
         progress: Called with the files done and the total.
 
     Raises:
         UserError: The folder holds files, a daemon serves it, or the backup is damaged.
     """
-    disk, into = disk or Disk(), Path(os.path.abspath(into))
+    disk, into = disk or Disk(), into.resolve()
     digests = backup.digests()
-    _check_into(backup, into)
-    state = _set_aside_state(LocalPlaces.of(into, backup.brain_id), into)
-    make_folders(disk, into)
-    if not (into / RESTORING).exists():
-        disk.write(into / RESTORING, backup.sums.encode())
-    # an interrupted run made it a brain already: what stands by now may be newer than the backup
-    is_brain_by_now = any((into / path).exists() for path in _MAKES_A_BRAIN)
-    ordinary = [path for path in digests if path not in _MAKES_A_BRAIN]
-    paths = [*ordinary, *(path for path in _MAKES_A_BRAIN if path in digests)]
-    for number, path in enumerate(paths, 1):
-        if number == len(ordinary) + 1:
-            disk.sync_filesystem(into)  # all else is on the disk before the folder becomes a brain
-        if not (is_brain_by_now and (into / path).exists()):
-            _restore_file(backup, path, digests[path], into, disk)
-        progress(number, len(digests))
-    for path in map(confined, backup.empty):
-        make_folders(disk, into / path)
-    disk.sync_filesystem(into)
-    disk.unlink(into / RESTORING)
-    return Restored(backup, into, state)
-
-
-def _check_into(backup: Backup, into: Path) -> None:
-    """Raise `UserError` where a backup cannot be restored into a folder."""
     if around := next(filter(is_brain, into.parents), None):
         raise UserError(f"{into} lies in the brain {around}; name a folder outside of it")
-    if into.is_relative_to(backup.folder):
+    if into.is_relative_to(backup.folder.resolve()):
         raise UserError(f"{into} lies in the backup; name another folder")
-    if into.exists() and not into.is_dir():
-        raise UserError(f"{into} is a file; name an empty or a new folder")
-    if not into.is_dir() or not any(into.iterdir()):
-        return
-    begun = read_bytes(into / RESTORING)
-    if begun is None:
-        raise UserError(f"{into} is not empty; nothing was changed: name an empty or a new folder")
-    if not backup.sums.startswith(begun.decode("ascii", "replace")):  # a crash may have cut it off
-        raise UserError(f"{into} has part of another backup, whose restore was interrupted; name another folder")
+    if into.exists() and (not into.is_dir() or any(into.iterdir()) or into.is_mount()):
+        raise UserError(
+            f"{into} is a file, not empty, or a whole disk; nothing was changed: name an empty or a new folder"
+        )
+    # put together in a folder beside, so that nobody takes a part of it for the brain
+    draft = into.with_name(f".{into.name}.restore")
+    shutil.rmtree(draft, ignore_errors=True)  # of a run that was interrupted
+    make_folders(disk, draft)
+    for number, (path, digest) in enumerate(digests.items(), 1):
+        make_folders(disk, (draft / path).parent)
+        try:
+            copied = disk.copy(backup.folder / FILES / path, draft / path)
+        except FileNotFoundError:
+            copied = ""
+        if copied != digest:
+            shutil.rmtree(draft)
+            raise UserError(f"{backup.folder / FILES / path} is missing or damaged; nothing was restored")
+        progress(number, len(digests))
+    for path in map(confined, backup.empty):
+        make_folders(disk, draft / path)
+    disk.sync_filesystem(draft)
+    state = _set_aside_state(LocalPlaces.of(into, backup.brain_id), into)
+    disk.replace(draft, into)
+    disk.fsync(into.parent)
+    return Restored(backup, into, state)
 
 
 def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
@@ -579,26 +510,3 @@ def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
     os.rename(places.state, aside)
     shutil.rmtree(places.cache, ignore_errors=True)  # derived from other files
     return aside
-
-
-def _restore_file(backup: Backup, path: str, digest: str, into: Path, disk: Disk) -> None:
-    """Copy a file out of a backup and check its hash; a file that is there already with that hash stays.
-
-    Raises:
-        UserError: The backup's file is missing or damaged.
-    """
-    target = into / path
-    if target.exists() and file_hash(target) == digest:
-        return
-    make_folders(disk, target.parent)
-    draft = Path(temporary_beside(str(target))) if path in _MAKES_A_BRAIN else target
-    disk.unlink(draft)
-    try:
-        copied = disk.copy(backup.folder / FILES / path, draft)
-    except FileNotFoundError:
-        copied = ""
-    if copied != digest:
-        disk.unlink(draft)
-        raise UserError(f"{backup.folder / FILES / path} is missing or damaged; {into} is not a brain yet")
-    if draft != target:  # whole or not at all: whoever sees it takes the folder for a brain
-        disk.replace(draft, target)

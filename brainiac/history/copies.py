@@ -26,9 +26,9 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, append, content_hash, move, new_id, remove, update, write
+from brainiac.formats import markdown
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import Link, decode_text, find_links, retarget_links
-from brainiac.formats.markers import CONFLICT, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.copies import original_of, possible_original
@@ -36,7 +36,7 @@ from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.journal import SPLICE_SUFFIX
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
-from brainiac.storage.proposals import asking
+from brainiac.storage.proposals import asked_before, asking
 from brainiac.storage.review import differences_change
 from brainiac.storage.versions import Difference, Merge, merge
 
@@ -169,17 +169,8 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
     copy_hash = content_hash(raw)
     # by what is asked, so that the same question has the same id each time; None: no original
     proposal_id = content_hash(f"{copy}\n{copy_hash}\nNone".encode())[:24]
-    brain.projection.follow()
-    ((is_asked, is_declined),) = brain.projection.query(
-        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
-        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND how = 'declined')",
-        proposal_id,
-        brain.journal.device,
-    )
-    if is_declined:
-        return _set_aside(brain, copy, original, raw)
-    if is_asked:
-        return None
+    if asked := asked_before(brain).get(proposal_id):
+        return _set_aside(brain, copy, original, raw) if asked.how == "declined" else None
     name = copy.rpartition("/")[2]
     what = f"Take another device's version of {original}, which is deleted here and stands as {name}; `-` drops it"
     common: dict[str, Any] = {"id": proposal_id, "what": what, "is_private": is_private_note(decode_text(raw))}
@@ -347,13 +338,13 @@ def is_marked(brain: Brain, path: str) -> bool:
         raw = brain.read(path)
     except OSError:  # one such file must not stop the others; `doctor` names it
         return False
-    return raw is not None and CONFLICT in raw and has_markers(decode_text(raw))
+    return raw is not None and markdown.CONFLICT in raw and markdown.has_markers(decode_text(raw))
 
 
 def _settle_marked(brain: Brain, path: str) -> Event | None:
     """Merge the versions that a file with conflict markers holds; None where there are none any more."""
     raw = brain.read(path)
-    sides = split_markers(decode_text(raw)) if raw is not None else None
+    sides = markdown.split_markers(decode_text(raw)) if raw is not None else None
     if raw is None or sides is None:
         return None
     ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)

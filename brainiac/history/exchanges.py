@@ -102,10 +102,8 @@ class Exchanges:
     def event(self, exchange: str) -> Event | None:
         """Return the event that recorded an exchange; None for no exchange, or if its journal is not here now."""
         if exchange not in self._events:
-            rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
-            event = self._brain.journal.event_at(*rows[0]) if rows else None
-            # the journal may have been exchanged for another since the projection read it
-            self._events[exchange] = event if event and event.id == exchange else None
+            rows = self._brain.projection.query("SELECT at, device FROM exchanges WHERE event = ?", exchange)
+            self._events[exchange] = self._brain.journal.event_of_day(exchange, *rows[0]) if rows else None
         return self._events[exchange]
 
     def what(self, exchange: str) -> ExchangeEvent | None:

@@ -22,12 +22,11 @@ from zlib import crc32
 
 from brainiac.brain import Brain
 from brainiac.clock import moment_in
-from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.errors import FormatError, UserError
 from brainiac.events import PathKind, TextsPurged, TreeAdopted, content_hash
 from brainiac.formats.markdown import PlacedEvent, one_line
-from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory
-from brainiac.formats.units import read
-from brainiac.history.why import find_memory
+from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory, read_units, readable_memory
+from brainiac.history.why import find_memory, path_named
 from brainiac.storage.files import read_bytes
 from brainiac.storage.store import Store
 from brainiac.text.tokens import trigrams
@@ -75,7 +74,7 @@ def present(brain: Brain, named: str) -> FileAt:
     """
     if page := find_memory(brain, named):
         return FileAt(page.path, page.text)
-    path = _path_of(brain, named)
+    path = path_named(brain, named)
     text = brain.read_text(path) if path else None
     if text is None:
         raise UserError(f"no page and no file is called {named!r}; with --at a day it may be an earlier one")
@@ -112,7 +111,7 @@ def _version(brain: Brain, past: Past, named: str) -> Version | None:
     The name is tried as a path then, whole or below `memory/long_term/`; as a path or name now, of which the former
     path is looked for; and as a name then.
     """
-    path = _path_of(brain, named)
+    path = path_named(brain, named)
     long_term_path = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
     if path and (version := past.version(path) or past.version(long_term_path)):
         return version
@@ -121,14 +120,6 @@ def _version(brain: Brain, past: Past, named: str) -> Version | None:
     if present_path and (version := past.version(past.former_path(present_path))):
         return version
     return _by_name(brain, past, {page.uuid, page.title} if page else {named})
-
-
-def _path_of(brain: Brain, named: str) -> str:
-    """Return what a person typed as a path of the brain; "" where it leads outside of it."""
-    try:
-        return brain.tree.relative(brain.tree.confine(named))
-    except ConfinementError:
-        return ""
 
 
 def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None:
@@ -142,10 +133,8 @@ def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None
 
     def has_name(path: str) -> bool:
         """Return whether a former version of a page had one of the names; not where its text is not kept."""
-        with suppress(FormatError):
-            page = parse_memory(path, brain.kept_text(pages[path]) or "")
-            return bool(folded_names & {page.uuid.casefold(), page.title.casefold()})
-        return False
+        page = readable_memory(path, brain.kept_text(pages[path]) or "")
+        return page is not None and bool(folded_names & {page.uuid.casefold(), page.title.casefold()})
 
     matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in folded_names]
     # the files' names first: for titles and uuids the texts of all pages may have to be read
@@ -303,7 +292,7 @@ def _items(page: Memory) -> Iterator[_Item]:
         if key not in _NOT_COMPARED and value not in (None, "", []):
             yield _Item("property", f"{key}: {value}", id=str(key))
     exchanges, statements, lines = list[_Item](), list[_Item](), list[str]()
-    for unit in read(page.text, page.offset):
+    for unit in read_units(page.text, page.offset):
         text = page.text[unit.start : unit.end]
         match unit.part:
             case PlacedEvent(event):

@@ -397,7 +397,7 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
 # --- tombstones of all devices -------------------------------------------------------------------------------------
 
 
-def honour(brain: Brain) -> list[str]:
+def honour(brain: Brain) -> None:
     """Carry out the purges of all devices, as far as they are not carried out here, or something of them came back.
 
     What was written on any device before it knew of a purge goes with it, whenever it arrives; what a person types
@@ -417,7 +417,7 @@ def honour(brain: Brain) -> list[str]:
     looked_at = brain.database.kept(_LOOKED_AT)
     has_arrived = looked_at.pop("", "") != (now := json.dumps(sizes))
     devices = {Path(source).parent.name for source in sizes}
-    done, last = [], looked_at
+    last = looked_at
     tombstones = _tombstones(brain)
     for event, purged in tombstones:
         aware: dict[str, int] = knew.get(event.id, {})
@@ -425,11 +425,9 @@ def honour(brain: Brain) -> list[str]:
         was_honoured = brain.journal.device in aware
         if purged.salt and (not was_honoured or (has_arrived and devices - aware.keys())):
             named, last = _written_before(brain, purged, aware, looked_at if was_honoured else {})
-        if _honour(brain, event, purged, hashes.get(event.id, set()), named, was_honoured=was_honoured):
-            done.append(event.id)
+        _honour(brain, event, purged, hashes.get(event.id, set()), named, was_honoured=was_honoured)
     if tombstones and has_arrived:
         brain.database.keep_only(_LOOKED_AT, {**last, "": now})
-    return done
 
 
 def _written_before(
@@ -477,7 +475,7 @@ def _honour(
     words: PurgedWords | str,
     *,
     was_honoured: bool,
-) -> bool:
+) -> None:
     """Carry a purge out where that was not done here yet, or something of it is here again.
 
     Args:
@@ -497,7 +495,7 @@ def _honour(
     is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
     has_blobs = any(digest in brain.journal.blobs for digest in hashes - present)
     if was_honoured and not (present or is_in_log or has_blobs or words):
-        return False
+        return
     page = find_memory(brain, purged.page) if purged.page else None
     target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
     if words:
@@ -512,9 +510,8 @@ def _honour(
             event = forget(brain, target, by="kernel", cause=tombstone.id)
         # files alone are no reason: where nothing was forgotten, somebody wrote the same words
         if was_honoured and event is None and not (has_blobs or words):
-            return False
+            return
         _destroy(brain, tombstone, traces, hashes, tombstone.id)
-    return True
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:

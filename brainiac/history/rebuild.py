@@ -245,7 +245,10 @@ class _Maker:
             reduced = self._reduced(event, kept_ids)
             if reduced is not None:
                 kept_ids.add(event.id)
-                self._copy_texts(reduced, blobs)
+                digests = {digest for change in reduced.changes for digest in (change.before, change.after) if digest}
+                for digest in (digest for digest in digests if digest not in blobs):
+                    with suppress(BlobError):
+                        blobs.put(self._store.journal.blobs.get(digest))
                 append(device or own_device, reduced)
         what = events.BrainRebuilt(of=store.settings.brain_id)
         append(own_device, Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json()))
@@ -283,13 +286,6 @@ class _Maker:
         kind_of = self._store.tree.kind_of
         changes = (change for change in event.changes if change.op != "append" and kind_of(change.path) in kinds)
         return replace(event, changes=tuple(changes))
-
-    def _copy_texts(self, event: Event, blobs: BlobStore) -> None:
-        """Copy the texts that an event names, as far as they were not purged."""
-        digests = {digest for change in event.changes for digest in (change.before, change.after) if digest}
-        for digest in (digest for digest in digests if digest not in blobs):
-            with suppress(BlobError):
-                blobs.put(self._store.journal.blobs.get(digest))
 
 
 def _places_by_models(changes: Sequence[StatementChange]) -> tuple[set[tuple[str, str]], set[str]]:

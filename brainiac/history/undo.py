@@ -34,7 +34,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.offline import NOTES
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
-from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
+from brainiac.storage.causes import catch_up_of, consequences, undone_events
 from brainiac.storage.links import Edits
 from brainiac.storage.said import check_gone, meant_by
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
@@ -258,10 +258,11 @@ def _partly_reversed(
 
 def _obstacle(brain: Brain, event: Event, path: str, what: str) -> Obstacle:
     """Return a file that was changed since an event as an obstacle, with who changed it last."""
-    undone, later = undone_events(brain), events_changing(brain, path, event.seq)
+    undone, later = undone_events(brain), brain.journal.events(since_seq=event.seq)
     # what is taken back itself is passed over
     standing = (one for one in later if one.id not in undone and not isinstance(one.what, events.EventUndone))
-    last = max(standing, key=lambda one: one.seq, default=None)
+    changing = (one for one in standing if any(path in (c.path, c.source) and c.op != "append" for c in one.changes))
+    last = max(changing, key=lambda one: one.seq, default=None)
     if last is None:
         return Obstacle(path, what, "mend it by hand")
     by = f" by {last.by} ({last.kind}, {last.at}, event {last.id})" if what.endswith("since") else ""

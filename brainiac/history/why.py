@@ -12,13 +12,12 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import OutcomeEvent, PathKind, TreeAdopted
+from brainiac.errors import ConfinementError, UserError
+from brainiac.events import PathKind, TreeAdopted
 from brainiac.formats.markdown import PRIVATE, find_events
-from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
+from brainiac.formats.page import Memory, Statement, parse_memory, readable_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate
 from brainiac.storage.projection import ORIGIN
@@ -85,6 +84,14 @@ def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
     if text is None:
         return None
     return page if text == page.text else parse_memory(page.path, text)
+
+
+def path_named(brain: Brain, named: str) -> str:
+    """Return what a person typed as a path of the brain; "" where it leads outside of it."""
+    try:
+        return brain.tree.relative(brain.tree.confine(named))
+    except ConfinementError:
+        return ""
 
 
 def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | None:
@@ -383,13 +390,10 @@ class Provenance:
             None where there was no file (no hash), where its text is purged, all private or cannot be parsed.
         """
         if digest not in self._pages:
-            try:
-                text = self._brain.kept_text(digest)
-                if self._gate and text is not None:
-                    text = shareable_text(text)
-                self._pages[digest] = None if text is None else parse_memory(path, text)
-            except FormatError:
-                self._pages[digest] = None
+            text = self._brain.kept_text(digest)
+            if self._gate and text is not None:
+                text = shareable_text(text)
+            self._pages[digest] = readable_memory(path, text)
         return self._pages[digest]
 
 
@@ -438,8 +442,8 @@ def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain 
         return None
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
-    # what a process wrote is recorded by its hash; for any other words the versions of the file are compared
-    step = _recorded_writing(brain, text, [text, *paragraphs]) or _latest_writing(brain, path, text)
+    # what a process wrote is recorded by its hash; any other words are the person's
+    step = _recorded_writing(brain, text, [text, *paragraphs])
     if step and gate:
         sources = (Exchanges(brain).shown(source.exchange, gate) for source in step.sources)
         step = replace(step, sources=tuple(filter(None, sources)))
@@ -469,31 +473,6 @@ def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
     sources = (Exchanges(brain).said(exchange),) if exchange else ()
     device = "" if device == brain.journal.device else device
     return Step(event, at, kind, by, "written", after=text, device=device, sources=sources)
-
-
-def _latest_writing(brain: Brain, path: str, text: str) -> Step | None:
-    """Return the last change that added a text to the file at a path, by a process if there is one; None for none.
-
-    A process is preferred to a person because what a process of another device wrote arrives here as a person's save.
-    Left out are appends, which are log lines, and changes whose text was purged.
-    """
-    by_person: Step | None = None
-    # newest first, this device's before others'
-    own_events = (("", event) for event in brain.journal.events(reverse=True))
-    for device, event in chain(own_events, reversed(list(brain.journal.foreign_events()))):
-        for change in event.changes:
-            if change.path == path and change.op != "append":
-                before, after = brain.kept_text(change.before) or "", brain.kept_text(change.after) or ""
-                if text in after and text not in before:
-                    # only what a process did about an exchange names one; a person's edit has no source but itself
-                    exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
-                    sources = (Exchanges(brain).said(exchange),) if exchange else ()
-                    step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
-                    step = replace(step, device=device, sources=sources)
-                    if event.by != "person":
-                        return step
-                    by_person = by_person or step
-    return by_person
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------

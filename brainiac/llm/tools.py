@@ -21,7 +21,8 @@ from brainiac.llm.context.blocks import TOOL_TOKENS, quoted, reference, safe_lin
 from brainiac.llm.context.memory import ShownPages, event_of, event_text, page_text, with_hand
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
-from brainiac.search.documents import Hit, LinkedPage
+from brainiac.search.documents import Hit
+from brainiac.search.documents import Page as LinkedPage
 from brainiac.tree import is_temporary
 
 RESULT_TOKENS = 2_000

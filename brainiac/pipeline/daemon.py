@@ -176,11 +176,11 @@ class Daemon:
         try:
             # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no edit of a
             # person's
-            recovery = brain.committer.recover()
+            brain.committer.recover()
             # before the files are read: a later save changes its stamp, and the first rescan finds it
             stamps = scan(brain.tree, folders_beside(brain))
             adopted = brain.observed.adopt()
-            brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
+            brain.log.info("adopted", changes=len(adopted))
             self.bus.conflicted.update(brain.observed.conflicted)  # to be merged in the next step
             self._process_other_devices()
             brain.plugins.call("startup", brain=brain)

@@ -24,12 +24,12 @@ from urllib.parse import unquote
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.formats import markdown
 from brainiac.formats.authors import PERSON, THE_PERSON, Author, author_in, author_of_statement
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, fence_after, find_events, text_outside_events
-from brainiac.formats.markers import has_markers
-from brainiac.formats.page import own_date, shareable_text
+from brainiac.formats.page import own_date, scalar, shareable_text, tags_of, title_of
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.tree import Tree
@@ -228,7 +228,6 @@ SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, P
 
 _HISTORY_OR_MANIFEST = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
 _RELATED_MEMORIES = re.compile(r"^## Related Memories[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)
-_TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _BLOCK_ID = re.compile(r"[ \t]\^([A-Za-z0-9-]+)[ \t\r]*$")
@@ -238,7 +237,6 @@ _WIKI_LINK = re.compile(r"\[\[([^\[\]|#\n]{1,300})")
 _LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z")
 # ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
 _SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _META_FENCE = re.compile(r"^\ufeff?---[ \t\r]*$", re.MULTILINE)  # above and below front matter
 _EXCHANGE = "\n### "
 # `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
@@ -255,7 +253,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         zone: The person's time zone: the day that stands behind a statement is theirs.
         written: ISO 8601 moment of the file's last change, for a note of a source that names no date of its own.
     """
-    if has_markers(text):  # both versions are merged soon; until then nobody can tell which lines hold
+    if markdown.has_markers(text):  # both versions are merged soon; until then nobody can tell which lines hold
         return Page(path, posixpath.basename(path).removesuffix(".md"), ())
     is_private = shareable_text(text) is None
     if kind is PathKind.SHORT_TERM:
@@ -263,16 +261,13 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         return Page(path, "Short-term memory", units)
     try:
         meta, start = split(text, path)
-        body = text[start:]
     except FormatError:
         # a person's slip in the front matter must not hide the page: its lines are searched as a paragraph
-        meta, body = {}, _META_FENCE.sub("", text, count=2)
-    title = _text(meta, "title")
-    if not title:
-        heading = _TITLE.search(body)
-        title = heading[1].strip() if heading else posixpath.splitext(posixpath.basename(path))[0]
+        meta, start, text = {}, 0, _META_FENCE.sub("", text, count=2)
+    title = title_of(meta, text, start, path)
     # an index page repeats its pages: only its links count
-    units = () if kind is PathKind.INDEX_PAGE else tuple(_units(body, zone, title, is_imported=IMPORTED in path))
+    read = () if kind is PathKind.INDEX_PAGE else _units(text[start:], zone, title, is_imported=IMPORTED in path)
+    units = tuple(read)
     # the page stays findable here; its units are kept from embedders elsewhere
     if is_private:
         units = tuple(replace(unit, is_private=True) for unit in units)
@@ -282,9 +277,9 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         path=path,
         title=title,
         units=units,
-        uuid=_text(meta, "uuid"),
+        uuid=scalar(meta, "uuid"),
         at=own_date(meta, path) or (written if kind is PathKind.SOURCE else ""),
-        tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
+        tags=tags_of(meta),
         links=tuple(links_of(path, text)),  # those in properties too
         is_archived=kind is PathKind.ARCHIVED,
         aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
@@ -363,7 +358,7 @@ def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
         bare = line.strip()
         if fence:  # inside a code block: `#` is no heading there, and `-` no item
             paragraph.append(line)
-            fence = fence_after(fence, _FENCE.match(line))
+            fence = fence_after(fence, markdown.INDENTED_FENCE.match(line))
             continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
@@ -384,7 +379,7 @@ def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
                 above = _above(headings[:-1] if is_heading else headings)
             paragraph.append(line.rstrip())
             has_text |= not is_heading
-            fence = fence_after(fence, _FENCE.match(line))
+            fence = fence_after(fence, markdown.INDENTED_FENCE.match(line))
     if paragraph:
         yield Unit("\n".join(paragraph), above=above)
 
@@ -492,17 +487,11 @@ def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
             yield label[1], turn
 
 
-def _text(meta: Mapping[str, Any], key: str) -> str:
-    """Return a value of the front matter as text, "" where it is missing or a list or mapping."""
-    value = meta.get(key)
-    return str(value).strip() if isinstance(value, str | int | float) else ""
-
-
-def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:
-    """Yield the entries of a list in the front matter; a text instead of a list is split at the signs in `between`."""
+def _names(meta: Mapping[str, Any], key: str) -> Iterator[str]:
+    """Yield the entries of a list in the front matter; a text instead of a list is split at its commas."""
     values = meta.get(key)
     if isinstance(values, str):
-        values = re.split(f"[{between}]", values)
+        values = values.split(",")
     for value in values if isinstance(values, list) else ():
         if value is not None and (name := str(value).strip()):
             yield name
@@ -528,17 +517,6 @@ def wiki_name(name: str) -> str:
     return f"[[{name.strip().strip('/').casefold().removesuffix('.md')}]]"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedPage:
-    """A page as the link graph sees it."""
-
-    path: str
-    uuid: str
-    title: str
-    at: str
-    links: tuple[Link, ...]
-
-
 class LinkGraph:
     """The links of a brain at one moment.
 
@@ -550,7 +528,7 @@ class LinkGraph:
         pages: Every page by its path.
     """
 
-    def __init__(self, pages: Iterable[LinkedPage], tree: Tree) -> None:
+    def __init__(self, pages: Iterable[Page], tree: Tree) -> None:
         self._tree = tree
         self.pages = {page.path: page for page in pages}
         self._path_of = {page.uuid: page.path for page in self.pages.values() if page.uuid}
@@ -611,7 +589,7 @@ class LinkGraph:
         """Return memories that no page links to and that link to none; index pages aside."""
         return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
 
-    def hubs(self) -> list[tuple[LinkedPage, int]]:
+    def hubs(self) -> list[tuple[Page, int]]:
         """Return memories with the number of their connections, most first, ties by the latest change."""
         memories = set(self._memories())
         edges: Counter[str] = Counter()

@@ -295,8 +295,7 @@ class VectorFile:
         """Return the unit vector that points from the mean of all vectors to this one."""
         self._update_mean()
         difference = vector - self._mean
-        direction: Matrix = difference / max(float(np.linalg.norm(difference)), 1e-9)
-        return direction
+        return difference / max(float(np.linalg.norm(difference)), 1e-9)
 
     def _update_mean(self) -> None:
         """Measure how far the vectors added since the last call are from the mean.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
 from brainiac.search.documents import NO_DAY, Page, Unit, UnitKind
-from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, mark_of, term_hash
+from brainiac.search.text import CAPITAL, NUMBER, TIME, Analyzer, has_question, mark_of, term_hash
 from brainiac.text.dates import dates_in
 from brainiac.text.tokens import ends_as_question
 from brainiac.tree import Stamp
@@ -33,7 +33,7 @@ _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 FEATURES = np.dtype({"names": "size flags speaker day first_day last_day minute".split(), "formats": list("iIIiiii")})
 _ROW = Struct("=iIIiiii")
 
-# Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
+# Flags; bits 2 and 3 are `TIME` and `NUMBER`.
 QUESTION, ASKS, PLACE, FROM_AI = 1, 2, 32, 64
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 HEADED = 1 << 15  # begins with a heading: a section of the page starts there
@@ -206,7 +206,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
     """
     # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
-    flags = signs & (TIME | NUMBER | FIRST_PERSON)
+    flags = signs & (TIME | NUMBER)
     flags |= unit.kind << KIND_SHIFT
     flags |= FROM_AI if unit.side == "ai" or unit.author.origin in ("assistant", "tool") else 0
     flags |= HEADED if unit.kind is UnitKind.PARAGRAPH and text.startswith("#") else 0

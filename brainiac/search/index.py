@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.search.documents import IMPORTED, Link, LinkedPage, Page
+from brainiac.search.documents import IMPORTED, Link, Page
 from brainiac.search.features import EncodedPage
 from brainiac.search.text import EDGE, SIZE_BITS, Word, folded, grams_of, word_id
 from brainiac.tree import Stamp
@@ -347,8 +347,7 @@ class Index:
             last = order[limit]
             is_level = (scores[order] == scores[last]) & (place[order] == place[last])
             order = order[:limit] if is_level.all() else order[: int(is_level.argmax())][:limit]
-        best: Ids = numbers[order]
-        return best
+        return numbers[order]
 
     def _allowed(self, allows: Callable[[Page, tuple[int, int]], bool]) -> NDArray[np.int64]:
         """Return the numbers of the pages that are allowed, given also the first and last day of their units."""
@@ -380,10 +379,9 @@ class Index:
         """Return the path of every page with the content hashes of its units."""
         return self._db.execute("select path, content from pages").fetchall()
 
-    def linked(self) -> Iterable[LinkedPage]:
+    def linked(self) -> Iterable[Page]:
         """Return every page with its links."""
-        pages = (_page(path, head) for path, head in self._db.execute("select path, head from pages"))
-        return [LinkedPage(page.path, page.uuid, page.title, page.at, page.links) for page in pages]
+        return [_page(path, head) for path, head in self._db.execute("select path, head from pages")]
 
     # --- words ---------------------------------------------------------------------------------------------
 

@@ -12,10 +12,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from brainiac.errors import FormatError
 from brainiac.events import RetireProposal, StatementRecord
 from brainiac.formats.markdown import one_line, unescape
-from brainiac.formats.page import Memory, Statement, parse_memory
+from brainiac.formats.page import Memory, Statement
 from brainiac.search.documents import Former, Hit, noon
 from brainiac.storage.causes import undone_events
 from brainiac.storage.statements import StatementLog, text_hash
@@ -55,7 +54,8 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
     )
     rows = [(name, row) for name, event, row in records if event not in undone and row.block and name in row.sources]
     gone = store.projection.query("SELECT event, hash FROM forgotten WHERE hash != ''")
-    pages = _Pages(store, {digest for event, digest in gone if event not in undone}, hides_private=hides_private)
+    forgotten = {digest for event, digest in gone if event not in undone}
+    pages = _Pages(store, (row for _, row in rows), forgotten, hides_private=hides_private)
     # a statement that was only put into other words still holds; "" is the hash of a record that states nothing
     holding = {"", *(row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced)}
     holding.update(row.hash for _, row in rows if pages.holds(row))
@@ -113,11 +113,13 @@ def _former(
 
 
 class _Pages:
-    """The pages of statements, each read once for a search."""
+    """The pages of statements, as they are now."""
 
-    def __init__(self, store: Store, forgotten: set[str], *, hides_private: bool) -> None:
+    def __init__(
+        self, store: Store, rows: Iterable[StatementRecord], forgotten: set[str], *, hides_private: bool
+    ) -> None:
         self._store, self._forgotten, self._hides_private = store, forgotten, hides_private
-        self._read: dict[str, Memory | None] = {}
+        self._pages = store.pages({row.path for row in rows if row.path}).pages
 
     def holds(self, row: StatementRecord) -> bool:
         """Return whether a statement holds as it was stated, or was forgotten and did not end."""
@@ -150,20 +152,11 @@ class _Pages:
     def _page(self, row: StatementRecord) -> Memory | None:
         """Return the page of a statement, found by its uuid where it was moved; None where it is gone."""
         # `row.page` is the page's uuid, or the path of one without
-        if row.page not in self._read:
-            memory = self._parsed(row.path)
-            if memory is None or (memory.uuid or memory.path) != row.page:
-                memory = self._parsed(self._store.pages().path_by_uuid.get(row.page, ""))  # it was moved
-            self._read[row.page] = memory
-        return self._read[row.page]
-
-    def _parsed(self, path: str) -> Memory | None:
-        """Return the page at a path; None where there is none or it cannot be parsed."""
-        try:
-            text = self._store.read_page(path) if path else None
-            return None if text is None else parse_memory(path, text)
-        except FormatError:
-            return None
+        page = self._pages.get(row.path)
+        if page is None or (page.uuid or page.path) != row.page:
+            whole = self._store.pages()
+            page = whole.pages.get(whole.path_by_uuid.get(row.page, ""))
+        return page
 
 
 def _spaced(text: str) -> str:

@@ -24,7 +24,7 @@ from brainiac.errors import ConfinementError
 from brainiac.events import TO_ANSWER, PathKind
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import response_path
-from brainiac.search.documents import SEARCHED, LinkedPage, Page, page_of, waiting_page
+from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
 from brainiac.search.embed import Vectors
 from brainiac.search.features import NO_STAMP, EncodedPage, encode
 from brainiac.search.index import DAMAGED, Index, destroy
@@ -367,17 +367,11 @@ class Pages:
             if vectors.embed_page(page) and len(page.units) < _LATEST:
                 self._unembedded.pop(page.path, None)
 
-    def linked(self) -> list[LinkedPage]:
+    def linked(self) -> list[Page]:
         """Return every page with its links, as the files stand now."""
         self.read_all()
         pages = self.ask(lambda index: index.linked()) or ()
         return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
-
-    def linked_state(self) -> object:
-        """Return what is another value once `linked` would return other pages; None where that is not known."""
-        self.read_all()
-        state = self.ask(lambda index: index.state)
-        return None if state is None else (state, frozenset(self._watched))
 
     def status(self) -> dict[str, Any]:
         """Return engine, counts and how fresh the index is; searches are fresh in any case."""

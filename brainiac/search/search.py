@@ -67,7 +67,6 @@ class Recall:
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._opened: Pages | None = None
-        self._links_state: tuple[object, LinkGraph] | None = None  # with the state of the index in which it was made
         # what was ranked ahead, by prompt: for which query, and in which state of the index
         self._ahead: dict[str, tuple[Query, object, Ranked | None]] = {}
 
@@ -325,12 +324,8 @@ class Recall:
 
     @property
     def links(self) -> LinkGraph:
-        """Who links to whom, as of now; the same graph until a page changes."""
-        pages = self._pages
-        linked_state, state = self._links_state, pages.linked_state()
-        if linked_state is None or state is None or linked_state[0] != state:
-            linked_state = self._links_state = state, LinkGraph(pages.linked(), self.tree)
-        return linked_state[1]
+        """Who links to whom, as of now."""
+        return LinkGraph(self._pages.linked(), self.tree)
 
     def flush(self, vector_seconds: float = 0.0) -> None:
         """Take the files that changed into the index, and for so many seconds make the vectors that are missing."""

@@ -84,8 +84,7 @@ class Groups:
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of values over each group."""
-        sums: NDArray[Any] = np.add.reduceat(values, self.start, axis=-1)
-        return sums
+        return np.add.reduceat(values, self.start, axis=-1)
 
 
 def _starts(groups: NDArray[Any]) -> Places:
@@ -152,8 +151,7 @@ class Units:
 
     def flag(self, mask: int) -> Vector:
         """Return for each unit 1 where it has the flag of a mask (a constant of `features.py`), else 0."""
-        has_flag: Vector = ((self.features["flags"] & mask) > 0).astype(np.float64)
-        return has_flag
+        return ((self.features["flags"] & mask) > 0).astype(np.float64)
 
     def shift(self, values: NDArray[Any], by: int) -> NDArray[Any]:
         """Return for each unit the value of its neighbour, 0 where it has none.
@@ -177,8 +175,7 @@ class Units:
         """
         window = values + sum(self.shift(values, by) for by in (-2, -1, 1, 2))
         of_exchange = self._exchange.sums(values)[..., self._exchange.of]
-        around: NDArray[Any] = np.where(self.is_labelled > 0, window, of_exchange)
-        return around
+        return np.where(self.is_labelled > 0, window, of_exchange)
 
 
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
@@ -226,8 +223,7 @@ def share(values: NDArray[Any], weights: Vector) -> Vector:
 
 def idf_of(documents: Vector, total: float) -> Vector:
     """Return the weight of terms that stand in so many of all documents."""
-    weight: Vector = np.log(1 + (total - documents + 0.5) / (documents + 0.5))
-    return weight
+    return np.log(1 + (total - documents + 0.5) / (documents + 0.5))
 
 
 # --- how the words of a query stand in the units ----------------------------------------------------------------

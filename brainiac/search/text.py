@@ -109,8 +109,8 @@ class Token(NamedTuple):
     is_stop: bool
 
 
-# What a word shows by itself, whatever stands around it; the first three are flags of a unit too, see `features`.
-TIME, NUMBER, FIRST_PERSON, CAPITAL = 4, 8, 16, 1 << 16
+# What a word shows by itself, whatever stands around it; the first two are flags of a unit too, see `features`.
+TIME, NUMBER, CAPITAL = 4, 8, 1 << 16
 
 _TIME = frozenset(
     """yesterday today tonight tomorrow last next ago week weeks weekend month months year years recently monday tuesday
@@ -120,7 +120,6 @@ _TIME = frozenset(
 _NUMBER = frozenset(
     "one two three four five six seven eight nine ten once twice couple several few dozen first second third".split()
 )
-_FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 
 
 class Analyzer:
@@ -183,12 +182,7 @@ class Analyzer:
         is_digits = token.isdecimal()
         is_time = plain in _TIME or (is_digits and len(token) == 4)  # it may be a year
         is_capitalized = len(token) > 1 and token[0].isupper() and token[1].islower()
-        signs = (
-            TIME * is_time
-            | NUMBER * (is_digits or plain in _NUMBER)
-            | FIRST_PERSON * bool(_FIRST_PERSON.fullmatch(plain))
-            | CAPITAL * is_capitalized
-        )
+        signs = TIME * is_time | NUMBER * (is_digits or plain in _NUMBER) | CAPITAL * is_capitalized
         word = _bare(plain)
         if not word:
             return _NO_WORDS._replace(signs=signs)

@@ -131,8 +131,7 @@ class LikeWords:
 
     def of_alike(self, numbers: Numbers) -> Numbers:
         """Return for each word its row in `exact` and `near`; -1 where it is like no term."""
-        rows: Numbers = self._row[numbers]
-        return rows
+        return self._row[numbers]
 
     def gram_counts(self, numbers: Numbers, owner: NDArray[Any], n: int) -> NDArray[np.float32]:
         """Return how often each trigram of the query stands in each of `n` texts, a row for each trigram.
@@ -180,8 +179,7 @@ class LikeWords:
         near, shared = self.near[:, column], self.shared[:, column]
         rows = np.flatnonzero((near > 0) & (self.exact[:, column] == 0) & among)
         # words alike in all else come by their ids: a rebuild answers the same
-        best: Numbers = rows[np.lexsort((rows, -shared[rows], -near[rows]))][:_MOST_LIKE]
-        return best
+        return rows[np.lexsort((rows, -shared[rows], -near[rows]))][:_MOST_LIKE]
 
 
 def similarity(shared: Counts, in_first: Counts, in_second: Counts) -> NDArray[np.float64]:
@@ -192,8 +190,7 @@ def similarity(shared: Counts, in_first: Counts, in_second: Counts) -> NDArray[n
     """
     shorter = np.maximum(np.minimum(in_first, in_second), 1)
     near = np.minimum(shared / shorter, 1.0)  # a word may have a trigram twice
-    similar: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= _LEAST_SHARED), near, 0.0)
-    return similar
+    return np.where((near >= 0.5) & (shared >= _LEAST_SHARED), near, 0.0)
 
 
 # --- words that stand nowhere -----------------------------------------------------------------------------------

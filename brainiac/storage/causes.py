@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from brainiac import events
 from brainiac.clock import iso
@@ -79,13 +78,25 @@ def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: boo
 def last_caused(store: Store) -> list[Event]:
     """Return the commits to undo for the last change of memory on this device, newest first.
 
-    An exchange that changed it comes with all that followed from it, an import, a catch-up and what was decided at once
+    Upkeep and steps back are passed over, and what cannot be brought back since its texts were purged. An exchange that changed it comes with all that followed from it, an import, a catch-up and what was decided at once
     in the review with all their commits; anything else, such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be undone.
     """
-    last = last_undoable(store)
+    undone = undone_events(store)
+    for last in store.journal.events(reverse=True):
+        if last.id in undone or isinstance(last.what, _NeverLast) or not _changes_memory(store, last):
+            continue
+        changes = [change for change in last.changes if change.op not in ("append", "observe")]
+        texts = (digest for change in changes for digest in (change.before, change.after) if digest)
+        if all(store.kept_text(digest) is not None for digest in texts):  # else it was purged
+            break
+    else:
+        raise UserError(
+            "nothing changed memory on this device that could be taken back; "
+            "of an exchange that brought nothing into memory, `brainiac log` has the id for `brainiac undo`"
+        )
     if isinstance(last.what, events.ExchangesImported):
         return commits_of(store, store.journal.find(last.cause or "") or last)
     if catch_up := catch_up_of(store, last):
@@ -95,7 +106,6 @@ def last_caused(store: Store) -> list[Event]:
     if not isinstance(last.what, events.OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
-    undone = undone_events(store)
     steps = [event for event in (exchange, *consequences(store, exchange)) if event.id not in undone]
     return [event for event in reversed(steps) if _changes_files(event)]
 
@@ -130,28 +140,6 @@ def catch_up_of(store: Store, event: Event) -> Event | None:
 def _changes_files(event: Event) -> bool:
     """Return whether an event wrote, moved or removed a file; lines added to a log, which stay, do not count."""
     return any(change.op not in ("append", "observe") for change in event.changes)
-
-
-def last_undoable(store: Store) -> Event:
-    """Return the newest commit on this device that changed memory and is not undone; upkeep is passed over.
-
-    So are steps back, and what cannot be brought back since its texts were purged.
-
-    Raises:
-        UserError: There is none.
-    """
-    undone = undone_events(store)
-    for event in store.journal.events(reverse=True):
-        if event.id in undone or isinstance(event.what, _NeverLast) or not _changes_memory(store, event):
-            continue
-        changes = [change for change in event.changes if change.op not in ("append", "observe")]
-        texts = (digest for change in changes for digest in (change.before, change.after) if digest)
-        if all(store.kept_text(digest) is not None for digest in texts):  # else it was purged
-            return event
-    raise UserError(
-        "nothing changed memory on this device that could be taken back; "
-        "of an exchange that brought nothing into memory, `brainiac log` has the id for `brainiac undo`"
-    )
 
 
 def _changes_memory(store: Store, event: Event) -> bool:
@@ -233,10 +221,3 @@ def causes_of(event: Event) -> set[str]:
     elif isinstance(what, events.StatingEvent):
         ids.update(source for record in what.statements for source in record.sources)
     return ids - {""}
-
-
-def events_changing(store: Store, path: str, since_seq: int) -> Iterator[Event]:
-    """Yield the events after a `seq` that changed a file other than by adding lines to a log, oldest first."""
-    for event in store.journal.events(since_seq=since_seq):
-        if any(path in (change.path, change.source) and change.op != "append" for change in event.changes):
-            yield event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,23 +27,6 @@ from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Plan, Transactions
 from brainiac.tree import OUR_TEMPORARY_PREFIX
-
-
-@dataclass(slots=True)
-class Recovery:
-    """What `recover` did when the program started.
-
-    Attributes:
-        finished: Ids of the events whose commits a crash had interrupted and that are finished now.
-        left: Paths in these commits that a person changed meanwhile; they were not written.
-        merged: Paths into which a displaced save was merged, or put back.
-        swept: Hash by path of removed temporary files that belonged to no commit; their texts are kept as blobs.
-    """
-
-    finished: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
-    swept: dict[str, str] = field(default_factory=dict)
 
 
 class Committer(Transactions):
@@ -129,22 +112,15 @@ class Committer(Transactions):
                 self.edits.saves.merge_later(event, path, base, present, content)
             return True
 
-    def recover(self) -> Recovery:
-        """Finish what a crash interrupted: a commit, checks of displaced saves, and temporary files to be removed.
-
-        Nothing else is ever replayed from the journal onto the tree.
-        """
-        report = Recovery()
+    def recover(self) -> None:
+        """Finish what a crash interrupted: a commit, checks of displaced saves, and temporary files to be removed."""
         with self.commit_lock():
-            for event in self.finish_pending():
-                report.finished.append(event.id)
-                report.left += event.data.get("left", ())
+            self.finish_pending()
             self.restore()
             # merged before the sweep: displaced files have the names of temporary files too
-            report.merged = self.edits.saves.check_displaced()
-            report.swept = self._sweep()
+            self.edits.saves.check_displaced()
+            self._sweep()
             self.checkpoint()
-        return report
 
     def check_displaced(self) -> None:
         """Merge saves that persons made into displaced files, then checkpoint; called every ten seconds."""
@@ -191,8 +167,8 @@ class Committer(Transactions):
             raise UserError(f"{path}: lies in a folder of `sources`, which is only read; nothing was changed")
         return relative
 
-    def _sweep(self) -> dict[str, str]:
-        """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
+    def _sweep(self) -> None:
+        """Remove our temporary files that belong to no commit; their texts are kept as blobs."""
         needed = {path for _, _, path in self.displaced_files()}
         tops = {self.tree.inbox, self.tree.memory, self.tree.system, self.tree.logs}
         found = ((folder, name) for top in tops for folder, _, names in os.walk(top) for name in names)
@@ -208,4 +184,3 @@ class Committer(Transactions):
             # the text is on the disk before the event that names it
             self.journal.blobs.sync(set(hashes.values()))
             self.record(TreeTidied(what="leftovers", texts=hashes), by="kernel")
-        return hashes

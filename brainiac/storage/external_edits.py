@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from brainiac import events
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError
-from brainiac.formats.markers import CONFLICT
+from brainiac.formats.markdown import CONFLICT
 from brainiac.formats.prompt import client_of
 from brainiac.storage.files import read_bytes
 from brainiac.storage.projection import FileState
@@ -178,15 +178,7 @@ class ExternalEdits:
             if change is not None and state is not None and info.st_size > MAX_BYTES:
                 self.saves.name_too_large(state)
             return change
-        absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
-        # wait a moment where an editor seems to be writing it
-        while (content := read_bytes(absolute)) is not None and self.saves.looks_torn(path, content):
-            if content != former:
-                former, since = content, time.monotonic_ns()
-            # a file may be dated in the future
-            if max(age_ns(absolute), time.monotonic_ns() - since) > TORN_NS:
-                break
-            time.sleep(0.002)
+        content = self.saves.at_rest(path, self._tree.absolute(path))
         if content is None:
             return None
         if self._transactions.is_hash_only(path, content):

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import TypeAlias
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import BlobError, ConfinementError
@@ -41,6 +41,7 @@ from brainiac.storage import files
 from brainiac.storage.database import COMMIT_LOCK
 from brainiac.tree import LocalPlaces, Tree
 
+Kinds: TypeAlias = Collection[type[EventData] | str] | None
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
@@ -120,43 +121,6 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
             if bytes_left < 0 or not line.endswith(b"\n"):
                 return  # appended meanwhile, or torn
             yield path, line[:-1]
-
-
-def _first_seq(path: Path) -> int:
-    """Return the `seq` of a file's first line; 0 where there is no file or the line has none."""
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        match = _SEQ.match(file.readline())
-        return int(match[1]) if match else 0
-    return 0
-
-
-def _line_with(path: Path, seq: int) -> bytes:
-    """Return the first line of a file whose `seq` is not below the given one; b"" where there is none.
-
-    A binary search, since the lines of a file ascend by `seq`.
-    """
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        low, high = 0, os.fstat(file.fileno()).st_size
-        while low < high:
-            middle = (low + high) // 2
-            if _numbered_line(file, middle)[0] < seq:
-                low = middle + 1
-            else:
-                high = middle
-        return _numbered_line(file, low)[1]
-    return b""
-
-
-def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
-    """Return `seq` and bytes of the first line that begins at an offset or behind it; (infinity, b"") at the end."""
-    # one byte earlier: where that is a newline, the rest of it is read and a line begins right at the offset
-    file.seek(max(offset - 1, 0))
-    if offset:
-        file.readline()
-    for line in file:
-        if (match := _SEQ.match(line)) and line.endswith(b"\n"):
-            return int(match[1]), line[:-1]
-    return float("inf"), b""
 
 
 def device_id(folder: Path, copy: Path | None = None) -> str:
@@ -297,7 +261,7 @@ class Journal:
                 self._disk.fsync(path)
 
     def events(
-        self, since_seq: int = 0, kinds: _Kinds = None, reverse: bool = False, since: str = ""
+        self, since_seq: int = 0, kinds: Kinds = None, reverse: bool = False, since: str = ""
     ) -> Iterator[Event]:
         """Stream this device's events.
 
@@ -324,14 +288,14 @@ class Journal:
         events = list(self.events(since_seq=seq - 1))
         return events[1:] if events and (events[0].seq, events[0].id) == (seq, event_id) else None
 
-    def foreign_events(self, kinds: _Kinds = None, leaving: str | None = "") -> Iterator[tuple[str, Event]]:
+    def foreign_events(self, kinds: Kinds = None, leaving: str | None = "") -> Iterator[tuple[str, Event]]:
         """Yield (device, event) of the other devices; with `leaving` those that left a file with this content hash."""
         mark = f'"after":"{leaving}"'.encode() if leaving != "" else b""
         for path in map(Path, self.foreign_sizes()):
             for event in self._parse((line for line in _lines_of(path) if mark in line[1]), kinds):
                 yield path.parent.name, event
 
-    def all_events(self, kinds: _Kinds = None) -> Iterator[tuple[str, Event]]:
+    def all_events(self, kinds: Kinds = None) -> Iterator[tuple[str, Event]]:
         """Stream (device, event) of all devices: the others' first, then this one's with "" as its device."""
         yield from self.foreign_events(kinds)
         yield from (("", event) for event in self.events(kinds=kinds))
@@ -391,15 +355,13 @@ class Journal:
         lines = ((path, line) for path, line in self._lines_after(since_seq) if mark in line)
         return next((event for event in self._parse(lines, None) if event.id == event_id), None)
 
-    def event_at(self, seq: int, device: str) -> Event | None:
-        """Return the event of a device with a `seq`; None where this copy of its journal does not have it."""
-        paths = self._files(device)
-        number = bisect_right(paths, seq, key=_first_seq)
-        if not number:
-            return None
-        path = paths[number - 1]  # the last file that begins with this event or an earlier one
-        events = self._parse([(path, _line_with(path, seq))], None)
-        return next((event for event in events if event.seq == seq), None)
+    def event_of_day(self, event_id: str, at: str, device: str) -> Event | None:
+        """Return the event that a device recorded with an id at a moment; None where its journal here lacks it."""
+        mark = f'"id":"{event_id}"'.encode()
+        # where a clock was set back it is in a later file
+        days = (_lines_of(path) for path in self._files(device) if path.stem >= at[:10])
+        lines = (line for line in chain.from_iterable(days) if mark in line[1])
+        return next((event for event in self._parse(lines, None) if event.id == event_id), None)
 
     def last_until(self, at: str, device: str = "") -> Event | None:
         """Return the last event of a device that is not later than an ISO 8601 moment; None where there is none.
@@ -536,7 +498,7 @@ class Journal:
                     return  # all lines before it are older still
                 yield path, line
 
-    def _parse(self, lines: Iterable[tuple[Path, bytes]], kinds: _Kinds) -> Iterator[Event]:
+    def _parse(self, lines: Iterable[tuple[Path, bytes]], kinds: Kinds) -> Iterator[Event]:
         """Yield the events in lines; of a line that cannot be read a sentence is added to `warnings`.
 
         Args:

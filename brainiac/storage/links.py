@@ -15,12 +15,11 @@ from dataclasses import replace
 from datetime import date
 
 from brainiac.clock import iso
-from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, remove, update
 from brainiac.formats.authors import PERSON
 from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.formats.markdown import PRIVATE, Link, decode_text, find_events, retarget_links, without_link_targets
-from brainiac.formats.page import Memory, is_private_note, parse_memory, shareable_text
+from brainiac.formats.page import Memory, is_private_note, parse_memory, readable_memory, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import INDEX, linked_path
@@ -328,13 +327,8 @@ class Folders:
 
     def _memory(self, path: str) -> Memory | None:
         """Return a page as it will be after the commit; None where it is removed or cannot be parsed."""
-        if path not in self._texts:
-            return self._pages.pages.get(path)
-        try:
-            text = self._texts[path]
-            return None if text is None else parse_memory(path, text)
-        except FormatError:
-            return None
+        known = self._texts
+        return readable_memory(path, known[path]) if path in known else self._pages.pages.get(path)
 
 
 def title_of_folder(folder: str) -> str:

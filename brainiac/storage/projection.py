@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark T
 -- where the exchange is off the record; `origin` and `author` say whose words it has.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
-    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER, origin TEXT, author TEXT
+    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, origin TEXT, author TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
@@ -99,7 +99,7 @@ CREATE TABLE IF NOT EXISTS writings(
     PRIMARY KEY(hash, part, event)) WITHOUT ROWID;
 -- Exchanges that a model was asked about, and the run that asked; and the runs that came to something.
 CREATE TABLE IF NOT EXISTS analyses(
-    exchange TEXT, event TEXT, seq INTEGER, device TEXT, run TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
+    exchange TEXT, event TEXT, device TEXT, run TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS analysis_events ON analyses(event);
 CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT ROWID;
 -- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
@@ -294,7 +294,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             prompt = what.prompt, what.prompt_id, what.prompt_sha256, prompt_hash
             response = what.response, response_hash, isinstance(what, events.PromptAnswered)
             place, author = (event.id, device, event.at), (what.origin, what.author)
-            yield "exchanges", (*place, *prompt, *response, what.prompt in after, event.seq, *author)
+            yield "exchanges", (*place, *prompt, *response, what.prompt in after, *author)
             if isinstance(what, events.PromptAnswered):
                 yield from (("receipts", row) for row in what.receipts.items())
         case events.ExchangeReflected() as outcome:
@@ -380,7 +380,7 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
             if what.thoughts:
                 yield "writings", (what.thoughts, "thoughts", event.id, exchange, *writer)
         case events.EventsAnalyzed():
-            run = event.id, event.seq, device, event.cause
+            run = event.id, device, event.cause
             yield from (("analyses", (exchange, *run)) for exchange in what.events)
 
 

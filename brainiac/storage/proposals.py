@@ -10,7 +10,7 @@ from datetime import timedelta
 from brainiac import events
 from brainiac.clock import iso
 from brainiac.events import ProposalRecord as Record
-from brainiac.storage.review import kind_of, proposals_change
+from brainiac.storage.review import kind_of, review_change, with_proposals
 from brainiac.storage.store import Store
 
 Records = tuple[Record, ...]
@@ -78,7 +78,7 @@ def asking(store: Store, proposals: Iterable[Record]) -> tuple[Records, list[eve
     shown = [each for each in records if not each.waits]
     left = {each.record.id for each in asked.values() if each.record.waits and not each.how} | late
     n_waiting = len(left.difference(each.id for each in shown))
-    return records, proposals_change(store.tree, shown, n_waiting)
+    return records, review_change(store.tree, lambda text: with_proposals(text, shown, n_waiting))
 
 
 def room_for(store: Store, asked: dict[str, Asked]) -> int:

@@ -54,11 +54,6 @@ def kind_of(proposal: events.ProposalRecord) -> str:
     return getattr(proposal, "operation", "organize")
 
 
-def proposals_change(tree: Tree, proposals: Iterable[events.ProposalRecord], n_waiting: int) -> list[events.Change]:
-    """Return the change that adds proposals to `review.md` and says how many wait; no change where it says all that."""
-    return _change(tree, lambda text: with_proposals(text, proposals, n_waiting))
-
-
 def with_proposals(text: str, proposals: Iterable[events.ProposalRecord] = (), n_waiting: int = 0) -> str:
     """Return `review.md` with a line added for each proposal that has none, its boxes, and how many others wait."""
     present_ids, newline = set(_ID.findall(text)), newline_of(text)
@@ -126,10 +121,10 @@ def differences_change(tree: Tree, path: str, merged: Merge, who: str) -> list[e
                 text += ("" if text.endswith("\n") else "\n") + line
         return text
 
-    return _change(tree, with_differences) if merged.differences and path != tree.relative(tree.review) else []
+    return review_change(tree, with_differences) if merged.differences and path != tree.relative(tree.review) else []
 
 
-def _change(tree: Tree, with_lines: Callable[[str], str]) -> list[events.Change]:
+def review_change(tree: Tree, with_lines: Callable[[str], str]) -> list[events.Change]:
     """Return the change of `review.md` by a function that adds lines to its text; none where they stand there."""
     content = read_bytes(tree.review)
     before = None if content is None else decode_text(content)

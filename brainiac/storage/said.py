@@ -248,16 +248,12 @@ class Answered:
         return False
 
     def has_answered_beside(self, path: str) -> bool:
-        """Return whether another prompt in the same folder (which may be the inbox itself) was answered."""
+        """Return whether another prompt was answered in the same folder, which may be the inbox itself."""
         folder = posixpath.dirname(path)
         # `0` is the character after `/`: this range of an index has exactly the paths below the folder
-        rows = self._projection.query(
-            "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0'"
-            " UNION SELECT path FROM changes WHERE source IS NOT NULL AND path > ?1 || '/' AND path < ?1 || '0'",
-            folder,
-        )
-        others = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
-        return any(self._history(other).answers for other in others)
+        sql = "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0' AND prompt != ?2"
+        rows = self._projection.query(sql, folder, path)
+        return any(posixpath.dirname(other) == folder for (other,) in rows)
 
     def is_settled(self, path: str, file_hash: str | None) -> bool:
         """Return whether a prompt needs nothing: unchanged since its last answer, with the response beside it.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from brainiac.clock import parse_iso
 from brainiac.errors import ConflictError
@@ -37,14 +37,9 @@ UNLIKE, UNLIKE_LINES = 1 / 3, 20
 _WE = "you and Brainiac"
 _TOO_LARGE = Difference("", "it is too large to be merged, and your save stands; what else was written is kept")
 _UNQUOTED = Difference("", "both stand in it")
+# what a version is known by: the hashes of its lines, and of the ids in it
+_Marks: TypeAlias = tuple[frozenset[int], frozenset[int]]
 _ID = re.compile(rb"(?<![^ \t])\^[A-Za-z0-9-]+(?=[ \t\r]*$)|<!-- \w+: \S+ -->", re.MULTILINE)
-
-
-class _Marks(NamedTuple):
-    """What a version is known by: the hashes of its lines, and of the ids in it."""
-
-    lines: frozenset[int]
-    ids: frozenset[int]
 
 
 class ConcurrentSaves:
@@ -145,15 +140,15 @@ class ConcurrentSaves:
         trail = [(digest, marks) for digest in versions if (marks := self._marks_of(digest)) is not None]
         if len(trail) < 2 or trail[-1][0] != versions[-1]:
             return None
-        saved, present = _marks_of(save), trail[-1][1]
-        (seen, base), *later = trail
-        lines, ids = set(base.lines), set(base.ids)
-        for digest, marks in later:
-            if not (present.lines & saved.lines & marks.lines) <= lines or not (saved.ids & marks.ids) <= ids:
-                seen, base = digest, marks
-            lines |= marks.lines
-            ids |= marks.ids
-        if base.lines == present.lines or base.lines.isdisjoint(saved.lines):
+        (saved, saved_ids), (present, _) = _marks_of(save), trail[-1][1]
+        (seen, (base, base_ids)), *later = trail
+        lines, ids = set(base), set(base_ids)
+        for digest, (its_lines, its_ids) in later:
+            if not (present & saved & its_lines) <= lines or not (saved_ids & its_ids) <= ids:
+                seen, base = digest, its_lines
+            lines |= its_lines
+            ids |= its_ids
+        if base == present or base.isdisjoint(saved):
             return None
         journal, digest = self._transactions.journal, content_hash(save)
         return None if digest in journal.blobs and journal.has_written(digest) else seen
@@ -170,7 +165,19 @@ class ConcurrentSaves:
         texts = map(self._transactions.kept_text, state.versions[-TORN_VERSIONS:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
-    def check_displaced(self) -> list[str]:
+    def at_rest(self, path: str, file: Path) -> bytes | None:
+        """Return a file's content; wait a moment where an editor seems to be in the middle of writing it."""
+        former, since = None, time.monotonic_ns()
+        while (content := read_bytes(file)) is not None and self.looks_torn(path, content):
+            if content != former:
+                former, since = content, time.monotonic_ns()
+            # a file may be dated in the future
+            if max(age_ns(file), time.monotonic_ns() - since) > TORN_NS:
+                break
+            time.sleep(0.002)
+        return content
+
+    def check_displaced(self) -> None:
         """Merge saves that were made into displaced files; remove displaced files after ten unchanged seconds.
 
         A displaced file with another content than our commit expected has a person's save in it. It is merged into
@@ -180,7 +187,6 @@ class ConcurrentSaves:
         Returns:
             Paths whose saves were merged or put back.
         """
-        merged_paths = []
         for intent, step, file in self._transactions.displaced_files():
             content = read_bytes(file)
             if content is None:
@@ -202,11 +208,9 @@ class ConcurrentSaves:
                 except ConflictError:  # the file changed meanwhile: the next check tries again
                     continue
                 self._write_ahead.note_merged(step, content_hash(content))
-                merged_paths.append(step.path)
             # read once more, in case an editor has written in the meantime
             if is_due and content == read_bytes(file):
                 self._transactions.disk.unlink(file)
-        return merged_paths
 
     def _merge_displaced(self, intent: Intent, step: Step, present: bytes | None, save: bytes) -> None:
         """Merge a displaced save into the present file, or make the file of it where there is none any more.
@@ -260,7 +264,7 @@ class ConcurrentSaves:
 
 def _marks_of(text: bytes) -> _Marks:
     """Return what a version is known by."""
-    return _Marks(frozenset(map(hash, nonblank_lines(text))), frozenset(map(hash, _ID.findall(text))))
+    return frozenset(map(hash, nonblank_lines(text))), frozenset(map(hash, _ID.findall(text)))
 
 
 def age_ns(path: Path) -> int:

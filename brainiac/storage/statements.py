@@ -17,7 +17,7 @@ from typing import NamedTuple
 from brainiac import events
 from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, Event, PathKind, RetireProposal, StatementRecord, StatementRef, new_id, update
-from brainiac.formats.page import Memory, MemoryDocument, Statement, block_ids, new_block_id, parse_memory
+from brainiac.formats.page import Memory, MemoryDocument, Statement, block_ids, new_block_id, readable_memory
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
 from brainiac.storage.causes import undone_events
 from brainiac.storage.external_edits import FOUND
@@ -265,7 +265,7 @@ class StatementLog:
         # a row of `analyses` is one exchange of an analysis; `part` is each of them
         rows = self._rows(
             "analyses analysis",
-            "DISTINCT seq",
+            "DISTINCT event",
             f"""device = ? AND exchange IN (SELECT value FROM json_each(?))
             AND (run IS NULL OR run NOT IN (SELECT value FROM json_each(?)))
             AND EXISTS (SELECT 1 FROM analyses part WHERE part.event = analysis.event AND NOT {is_consolidated})""",
@@ -273,8 +273,7 @@ class StatementLog:
             json.dumps(list(exchanges)),
             json.dumps([run for (run,) in undone_runs if run]),
         )
-        journal = self._store.journal
-        analyses = (journal.event_at(seq, journal.device) for (seq,) in rows)
+        analyses = (self._store.journal.find(event) for (event,) in rows)
         return [event for event in analyses if event and isinstance(event.what, events.EventsAnalyzed)]
 
     # --- short-term memory ----------------------------------------------------------------------------------
@@ -385,12 +384,10 @@ def _statements(store: Store, path: str, digest: str | None, *, is_history: bool
         digest: The content hash of the version; None for no page, which has no statements.
         is_history: Those under History instead.
     """
-    try:
-        memory = parse_memory(path, store.kept_text(digest) or "")
-    except FormatError:
-        return {}
-    texts = (statement.text for statement in memory.statements if statement.is_history == is_history)
-    return {(memory.uuid, text_hash(text)): text for text in texts}
+    memory = readable_memory(path, store.kept_text(digest) or "")
+    statements = memory.statements if memory else ()
+    texts = (statement.text for statement in statements if statement.is_history == is_history)
+    return {(memory.uuid, text_hash(text)): text for text in texts} if memory else {}
 
 
 # --- `brainiac adopt` ----------------------------------------------------------------------------------------------

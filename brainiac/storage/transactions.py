@@ -473,7 +473,7 @@ class Transactions:
         recorded = Event(0, "", "", event.kind, by, None, event.to_json(), tuple(changes))
         return self._commit(recorded, (), texts or {})
 
-    def finish_pending(self) -> list[Event]:
+    def finish_pending(self) -> None:
         """Apply what other processes recorded, and finish a commit that a crash or an error interrupted.
 
         Returns:
@@ -487,15 +487,15 @@ class Transactions:
         intents = self.write_ahead.read()
         self.file_states.catch_up()
         if not intents or intents[-1].is_done:
-            return []  # a commit is only recorded when the one before is done
+            return  # a commit is only recorded when the one before is done
         intent = intents[-1]
         if self.journal.last()[0] < intent.since_seq:
             # a power failure took the journal lines of earlier commits, which must stand before this one's
             self.restore()
         if self.journal.find(intent.event.id, intent.since_seq) is not None:
             self.write_ahead.note_done(intent)
-            return []
-        return [self._carry_out(intent)]
+        else:
+            self._carry_out(intent)
 
     def restore(self) -> None:
         """Write again what a power failure may have taken: blobs and journal lines of commits that are done."""

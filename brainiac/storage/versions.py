@@ -25,16 +25,13 @@ from brainiac.events import PathKind
 from brainiac.formats import markdown
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.page import Statement, new_block_id
+from brainiac.formats.page import Statement, new_block_id, read_units
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
-from brainiac.formats.units import read
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _META_KEY = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#:\-\[{][^:\n]*):(?:\s|$)")
 _PROPOSAL = re.compile(r"<!-- proposals?: (\S[^\n]*?) -->[ \t]*$", re.MULTILINE)
 _BOX = re.compile(r"^([ \t]*[-*+][ \t]+)\[([ xX-])\](?=[ \t\n]|$)")
 _BLOCK_END = re.compile(r"(?:[ \t]\^[A-Za-z0-9-]+)?[ \t]*$", re.MULTILINE)
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LISTS = frozenset(heading.removeprefix("### ") for heading in (GOALS, FACTS, TASKS))  # of short-term memory
 _EARLIEST = frozenset({"uuid", "created_at", "brain_id"})  # of two values of these keys the smaller one counts
 _LATEST = frozenset({"updated_at"})
@@ -189,7 +186,7 @@ def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
         yield _Unit(("fence", "top"), text[:start].removeprefix("\ufeff"))  # without its byte-order mark
         yield from _meta_units(text[start:bottom])
         yield _Unit(("fence", "bottom"), text[bottom:end])
-    for unit in read(text, end, only_dated=True):
+    for unit in read_units(text, end, only_dated=True):
         lines = text[unit.start : unit.end]
         match unit.part:
             case None:
@@ -215,8 +212,8 @@ def _key_of(kind: PathKind, item: Statement, lines: str) -> Key:
 def _line_units(text: str) -> Iterator[_Unit]:
     """Yield a unit for each line, and one for each code fence."""
     fenced, fence = "", ""
-    for line in _LINE.findall(text):
-        was_open, fence = bool(fence), markdown.fence_after(fence, _FENCE.match(line))
+    for line in markdown.LINE.findall(text):
+        was_open, fence = bool(fence), markdown.fence_after(fence, markdown.INDENTED_FENCE.match(line))
         if not was_open and not fence:
             yield _Unit(("line", line.strip()), line)
             continue
@@ -225,13 +222,13 @@ def _line_units(text: str) -> Iterator[_Unit]:
             yield _Unit(("line", fenced), fenced)
             fenced = ""
     # what a fence opens that is never closed is ordinary lines
-    yield from (_Unit(("line", line.strip()), line) for line in _LINE.findall(fenced))
+    yield from (_Unit(("line", line.strip()), line) for line in markdown.LINE.findall(fenced))
 
 
 def _meta_units(block: str) -> Iterator[_Unit]:
     """Yield a unit for each top-level entry of YAML with what is nested in it; comments between are lines."""
     name, lines = "", list[str]()
-    for line in _LINE.findall(block):
+    for line in markdown.LINE.findall(block):
         if match := _META_KEY.match(line):
             yield from _entry_units(name, lines)
             name, lines = match[1], []
@@ -504,10 +501,10 @@ class _Merging:
         """
         if max(len(first.text), len(second.text)) > _MAX_COMPARED:
             return first.text + second.text
-        lines, others = _LINE.findall(first.text), _LINE.findall(second.text)
+        lines, others = markdown.LINE.findall(first.text), markdown.LINE.findall(second.text)
         blocks = SequenceMatcher(None, lines, others, autojunk=False).get_matching_blocks()
         common = [line for block in blocks for line in lines[block.a : block.a + block.size]]
-        former = _LINE.findall(base.text) if base else common
+        former = markdown.LINE.findall(base.text) if base else common
         joined: list[str] = []
         for kind, *groups in Merge3(former, lines, others).merge_groups():
             if kind != "conflict":

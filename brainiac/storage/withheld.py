@@ -17,9 +17,9 @@ from brainiac.errors import FormatError
 from brainiac.events import ForgetProposal, PathKind
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import edited, find_events, without_link_targets
+from brainiac.formats.page import read_units
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
-from brainiac.formats.units import read
 from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.storage.store import Store
 
@@ -159,7 +159,7 @@ def units_of(text: str) -> list[tuple[int, int]]:
     These are its exchanges, statements (with their nested lists), headings and paragraphs.
     """
     spans = list[tuple[int, int]]()
-    for unit in read(text, split_or_all(text)[1]):
+    for unit in read_units(text, split_or_all(text)[1]):
         span = unit.start, unit.end
         spans += [span] if unit.part else [match.span() for match in _PARAGRAPH.finditer(text, *span)]
     return spans

@@ -10,7 +10,7 @@ from brainiac.formats.access_log import AccessLog, format_entry, parse_access_lo
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_exchanges, parse_memory, render_exchange
 from brainiac.formats.prompt import parse_prompt, parse_response, render_response
-from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, parse_short_term
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, document_of
 from brainiac.storage.journal import from_line, to_line
 
 TESTS = Path(__file__).parent.parent
@@ -35,7 +35,7 @@ def check_response(text: str) -> None:
 
 
 def check_short_term(text: str) -> None:
-    memory = parse_short_term(text)
+    memory = document_of(text).memory
     assert (Item("Plant tomatoes before May"),) == memory.goals
     assert (Item("Order seeds", is_done=True),) == memory.tasks
     document = ShortTermDocument(EMPTY).with_summary(memory.summary).with_items(

@@ -16,7 +16,7 @@ from brainiac.cli import search as command
 from brainiac.cli.session import name_brain
 from brainiac.errors import ModelError
 from brainiac.events import PathKind
-from brainiac.formats.short_term import EMPTY, Item, parse_short_term
+from brainiac.formats.short_term import EMPTY, Item, document_of
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
 from brainiac.llm.context.assembler import Assembler
@@ -203,7 +203,7 @@ LONE = {
 def test_a_mark_in_no_exchange_keeps_all_of_short_term_memory(where: str, tmp_path: Path) -> None:
     """F-STM-8: all of short-term memory, for models and embedder; a note as a whole."""
     brain = make_brain(tmp_path)
-    memory = parse_short_term(LONE[where])
+    memory = document_of(LONE[where]).memory
     shown = Gate(brain, is_remote=True).short_term(memory)
     assert "quillwort" not in repr(shown)
     assert "quillwort" in repr(Gate(brain, is_remote=False).short_term(memory))

@@ -171,8 +171,8 @@ def test_processes_append_at_once_without_a_gap(kernel: Kernel) -> None:
     assert 1 == len([path for path in kernel.tree.journal.iterdir() if path.is_dir()])
 
 
-def test_an_event_is_read_from_its_place_alone(kernel: Kernel) -> None:
-    """By device and `seq`, in any file of it, between lines that are no events; what is not there is None."""
+def test_an_event_is_read_from_the_file_of_its_day(kernel: Kernel) -> None:
+    """By device and day, or a later one, between lines that are no events; what is not there is None."""
     folder = kernel.journal.folder.parent / "laptop-000000"
     folder.mkdir(parents=True)
     events = [
@@ -182,6 +182,7 @@ def test_an_event_is_read_from_its_place_alone(kernel: Kernel) -> None:
     for number, day in enumerate(("2025-09-16", "2025-09-17", "2025-09-18")):
         lines = [to_line(event) for event in events[number * 20 : number * 20 + 20]]
         (folder / f"{day}.jsonl").write_bytes(b"".join([lines[0], b"odd\n", *lines[1:]]) + b'{"seq":99')
-    assert events == [kernel.journal.event_at(event.seq, "laptop-000000") for event in events]
-    assert {kernel.journal.event_at(seq, "laptop-000000") for seq in (0, 60, 99)} == {None}
-    assert kernel.journal.event_at(1, "nobody") is None
+    assert events == [kernel.journal.event_of_day(event.id, event.at, "laptop-000000") for event in events]
+    assert kernel.journal.event_of_day(events[0].id, "2025-09-17T00:00:00Z", "laptop-000000") is None
+    assert kernel.journal.event_of_day(new_id(), events[0].at, "laptop-000000") is None
+    assert kernel.journal.event_of_day(events[0].id, events[0].at, "nobody") is None

@@ -15,7 +15,7 @@ from brainiac.formats.short_term import (
     ShortTermDocument,
     ShortTermMemory,
     StmEvent,
-    parse_short_term,
+    document_of,
 )
 from tests.support.notes_texts import BIG, ids, texts, times, words
 
@@ -73,17 +73,17 @@ def with_line_ends(text: str, newline: str) -> str:
 def test_a_missing_heading_is_named(heading: str) -> None:
     """F-STM-1: the message says which of the seven headings is missing. Seeds: S4."""
     with pytest.raises(FormatError, match=f"missing `{heading}`; put it back"):
-        parse_short_term(EMPTY.replace(f"{heading}\n", ""))
+        document_of(EMPTY.replace(f"{heading}\n", ""))
 
 
 def test_the_empty_file_holds_nothing() -> None:
     """F-STM-1: what `init` writes has all headings and nothing below them."""
-    assert ShortTermMemory() == parse_short_term(EMPTY)
+    assert ShortTermMemory() == document_of(EMPTY).memory
 
 
 def test_hand_edits_are_read() -> None:
     """F-STM-5, F-STM-1: bullets of any kind, checked boxes, extra sections and blank lines. Seeds: S4."""
-    memory = parse_short_term(BY_HAND)
+    memory = document_of(BY_HAND).memory
     assert "An old one.\n\nIt has two paragraphs." == memory.summary
     assert (Item("learn the piano", True), Item("sing - in a choir")) == memory.goals
     assert ((), (Item("buy milk"),)) == (memory.facts, memory.tasks)
@@ -181,7 +181,7 @@ def test_done_items_are_ticked_in_place() -> None:
 def test_a_summary_reads_back_and_touches_nothing_else(summary: str, page: str) -> None:
     """F-STM-6, F-TXT-5: any paragraphs; all below is the same. Seeds: S11."""
     document = ShortTermDocument(page).with_summary(summary)
-    assert replace(parse_short_term(page), summary=summary.strip()) == document.memory
+    assert replace(document_of(page).memory, summary=summary.strip()) == document.memory
     assert str(document) == str(document.with_summary(summary))
     assert page.split("---\n", 1)[1] == str(document).split("\n---\n", 1)[1]
 

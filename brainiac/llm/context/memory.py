@@ -31,7 +31,8 @@ from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, shortened
 from brainiac.llm.gate import Gate
-from brainiac.search.documents import Hit, LinkedPage
+from brainiac.search.documents import Hit
+from brainiac.search.documents import Page as LinkedPage
 from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
 from brainiac.text.tokens import as_sentence, coverage
