@@ -17,6 +17,8 @@ from brainiac.events import Event, OutcomeEvent, PluginFailed
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.library import Library, read_prompt
+from brainiac.places import bundled_path
+from brainiac.storage.withheld import Withheld
 
 if TYPE_CHECKING:
     from brainiac.host.plugins import PluginHost
@@ -65,7 +67,6 @@ class Brain(Library):
         """Search."""
         from brainiac.llm.completion import RemoteEmbedder  # with it comes numpy
         from brainiac.search.search import Recall
-        from brainiac.storage.withheld import Withheld
 
         return Recall(
             self.tree,
@@ -107,7 +108,6 @@ class Brain(Library):
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
         from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
-        from brainiac.places import bundled_path
 
         host = PluginHost(self, bundled_path("plugins"), on_fault=self._record_plugin_failure)
         host.load()
@@ -144,7 +144,7 @@ class Brain(Library):
 
     def conversation(self, prompt: Prompt) -> list[Exchange]:
         """Return the earlier exchanges of a prompt's conversation, oldest first; those of its `Turn` come first."""
-        return [*self._turns.get(prompt.path, Turn()).earlier, *super().conversation(prompt)]
+        return [*self._turns.get(prompt.path, Turn()).earlier, *self.answered.earlier_exchanges(prompt)]
 
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text has a secret in it that the journal must not keep."""
@@ -191,16 +191,12 @@ class Brain(Library):
         problem = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
         failed = PluginFailed(hook=hook, error=problem[:500])
         # each command loads the plugins: a file that cannot be loaded is reported once a day, not each time
-        if hook == "load" and self._is_known_fault(plugin, failed):
+        since = iso(self.clock.now() - timedelta(days=1))
+        recent = self.journal.events(kinds={PluginFailed}, reverse=True, since=since) if hook == "load" else ()
+        if any(event.by == plugin and event.what == failed for event in recent):
             return
         self.log.warning("plugin_failed", plugin=plugin, hook=hook, error=problem, exc_info=error)
         with suppress(StorageError):  # it is in the log
             self.record(failed, by=plugin)
         if hook not in ("plugin_failed", "event_recorded", "load"):  # no loops
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)
-
-    def _is_known_fault(self, plugin: str, failed: PluginFailed) -> bool:
-        """Return whether the journal has the same failure of a plugin within the last day."""
-        since = iso(self.clock.now() - timedelta(days=1))
-        recent = self.journal.events(kinds={PluginFailed}, reverse=True, since=since)
-        return any(event.by == plugin and event.what == failed for event in recent)

@@ -119,10 +119,9 @@ def moment_in(zone: tzinfo, at: str) -> str:
 
     Any other text, such as a day without an hour, is returned unchanged.
     """
-    if len(at) <= len("2025-09-16"):
-        return at
     try:
         moment = parse_iso(at).astimezone(zone)
     except (ValueError, OverflowError):
         return at
-    return iso(moment) if not moment.utcoffset() else moment.isoformat(timespec="seconds")
+    is_day = len(at) <= len("2025-09-16")
+    return at if is_day else moment.isoformat(timespec="seconds") if moment.utcoffset() else iso(moment)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
-from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, response_path
+from brainiac.formats.prompt import Prompt, parse_prompt, response_path
 from brainiac.storage.said import MAX_RESPONSES, Answered
 from brainiac.storage.store import Store
 from brainiac.tree import MAX_NAME_BYTES, is_too_long
@@ -37,10 +37,6 @@ class Library(Store, ABC):
     @abstractmethod
     def recall(self) -> Recall:
         """Search."""
-
-    def conversation(self, prompt: Prompt) -> list[Exchange]:
-        """Return the earlier exchanges of a prompt's conversation, oldest first."""
-        return self.answered.earlier_exchanges(prompt)
 
     def _elder_device(self) -> str:
         """Return the device that is to run the processes where several do and no setting names one; "" for this one."""

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from types import NoneType
-from typing import (
-    Any,
-    ClassVar,
-    NamedTuple,
-    Never,
-    Self,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, NamedTuple, Never, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
 
 class _Field(NamedTuple):

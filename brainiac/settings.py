@@ -10,17 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pydantic
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    Strict,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from brainiac.errors import SettingsError
 from brainiac.formats.frontmatter import UniqueKeys
@@ -45,7 +37,7 @@ DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
 MIN_BUDGET_TOKENS = 256  # core identity and a prompt need at least this
 
 _Usd = Annotated[float, Field(ge=0)]
-_Prices = Annotated[tuple[_Usd, _Usd], Strict(False)]  # YAML has lists only
+_Prices = Annotated[tuple[_Usd, _Usd], pydantic.Strict(False)]  # YAML has lists only
 
 
 class PathSettings(_Section):
@@ -290,7 +282,7 @@ class Settings(_Section):
 
     @field_validator("sources")
     @classmethod
-    def _refuse_folders_of_brain(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _refuse_folders_of_brain(cls, sources: tuple[str, ...], info: pydantic.ValidationInfo) -> tuple[str, ...]:
         """Refuse sources that are no folder, or one that is the brain's own."""
         own = {"system": "system", **dict(info.data.get("paths", PathSettings()))}
         for source in sources:
@@ -389,8 +381,15 @@ def load(path: Path, model: type[T]) -> T:
     take_retired(entries, model)
     try:
         return model.model_validate(entries)
-    except ValidationError as error:
-        raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
+    except pydantic.ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            where, what = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                problems.append(f"{path}: `{where}` is not a setting; see docs/settings.md for those there are")
+            else:
+                problems.append(f"{path}: `{where}`: {what}; found {problem['input']!r}")
+        raise SettingsError(*problems) from error
 
 
 def take_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str, str]:
@@ -437,12 +436,3 @@ def _entries_of(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: expected `key: value` lines, found {type(raw).__name__}")
     # `section:` with everything commented out below it means its defaults
     return {key: value for key, value in raw.items() if value is not None}
-
-
-def _sentence(path: Path, problem: Any) -> str:
-    """Return one of pydantic's errors as a sentence that names file and setting."""
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"{path}: `{where}` is not a setting; see docs/settings.md for those there are"
-    what = problem["msg"].removeprefix("Value error, ")
-    return f"{path}: `{where}`: {what}; found {problem['input']!r}"

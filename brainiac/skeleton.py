@@ -100,8 +100,14 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
         around: The content of the folder; None for a folder that is a brain already and lacks some files.
     """
     system = bundled_path("system")
-    config = "system/config.yaml"
-    settings = (config, _config((system / "config.yaml").read_text("utf-8"), around))
+    # with a new id and this machine's time zone; notes around the brain become a source, and folders whose names are
+    # taken get another place
+    text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", (system / "config.yaml").read_text("utf-8"), flags=re.M)
+    text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.M)
+    if around and around.notes:
+        text = re.sub(r"^# sources:.*$", "sources: [.]", text, flags=re.M)
+    moved = [f"  {name}: {place}" for name, place in around.places.items() if place != name] if around else []
+    settings = ("system/config.yaml", "\n".join([text, "paths:", *moved, ""]) if moved else text)
     marker = (MARKER.as_posix(), (bundled_path(".") / MARKER).read_text("utf-8"))
     has_files = around is not None and around.notes + around.others > 0
     # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. Beside a
@@ -113,19 +119,6 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
             yield f"system/{relative.as_posix()}", path.read_text("utf-8")
     for name in DOTFILES:
         yield name, bundled_path(name).read_text("utf-8")
-
-
-def _config(text: str, around: Surroundings | None) -> str:
-    """Return the text of the shipped settings with a new id and this machine's time zone.
-
-    Notes around the brain become a source, and folders whose names are taken get another place.
-    """
-    text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
-    text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
-    if around and around.notes:
-        text = re.sub(r"^# sources:.*$", "sources: [.]", text, flags=re.MULTILINE)
-    moved = [f"  {name}: {place}" for name, place in around.places.items() if place != name] if around else []
-    return "\n".join([text, "paths:", *moved, ""]) if moved else text
 
 
 def machine_zone() -> str:

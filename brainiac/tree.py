@@ -140,18 +140,6 @@ class Folder(NamedTuple):
     changed_ns: tuple[int, int]
 
 
-class SourceFolder(NamedTuple):
-    """A folder with a person's own notes.
-
-    Attributes:
-        folder: An absolute path.
-        is_deep: Whether the notes in its subfolders count too.
-    """
-
-    folder: Path
-    is_deep: bool
-
-
 class Tree:
     """A brain's folder.
 
@@ -185,10 +173,8 @@ class Tree:
         self.logs = self.confine(layout.logs)
         self.access_log = self.logs / "access.log"
         self.journal = self.logs / "journal"
-        self._prefixes = {
-            name: self.relative(getattr(self, name))
-            for name in ("inbox", "notes", "long_term", "archive", "system", "plugins", "journal")
-        }
+        folders = ("inbox", "notes", "long_term", "archive", "system", "plugins", "journal")
+        self._prefixes = {name: self.relative(getattr(self, name)) for name in folders}
         self._files = {
             self.relative(self.short_term): PathKind.SHORT_TERM,
             self.relative(self.review): PathKind.REVIEW,
@@ -237,17 +223,15 @@ class Tree:
         if _UNPRINTABLE.search(written):
             raise ConfinementError(f"{written!r}: a path must not hold control characters or bytes that are not UTF-8")
         if any(map(is_too_long, written.split("/"))):
-            raise ConfinementError(
-                f"{written[:80]!r}...: a name in it is longer than {MAX_NAME_BYTES} bytes; shorten it"
-            )
+            what = f"a name in it is longer than {MAX_NAME_BYTES} bytes; shorten it"
+            raise ConfinementError(f"{written[:80]!r}...: {what}")
         folder = os.fspath(inside or self.root)
         # checked twice: as written, so that `..` is refused whatever exists, and with symlinks followed
         absolute = os.path.normpath(os.path.join(self.root, written))
         self._check_within(absolute, folder, written)
         root = os.fspath(self.root)
-        on_the_way = accumulate(
-            absolute[len(root) :].split(os.sep), os.path.join, initial=root
-        )  # root, root/a, root/a/b
+        # root, root/a, root/a/b
+        on_the_way = accumulate(absolute[len(root) :].split(os.sep), os.path.join, initial=root)
         if any(map(os.path.islink, on_the_way)):
             try:
                 real = os.path.realpath(absolute)
@@ -363,21 +347,20 @@ class Tree:
         ours = {self.relative(top).split("/")[0] for top in self._tops}
         return [folder for folder in subfolders(self.root) if folder.name not in ours]
 
-    def source_folders(self) -> list[SourceFolder]:
-        """Return the folders with the notes of all sources.
+    def source_folders(self) -> list[tuple[Path, bool]]:
+        """Return the folders with the notes of all sources, each with whether those in its subfolders count too.
 
         The brain's own folders are left out, also where a source is the brain's folder or one above it.
         """
-        folders: list[SourceFolder] = []
+        folders: list[tuple[Path, bool]] = []
         remaining = list(self.sources)
         while remaining:
             folder = remaining.pop()
-            if not self.root.is_relative_to(folder):
-                folders.append(SourceFolder(folder, is_deep=True))
-                continue
-            folders.append(SourceFolder(folder, is_deep=False))
+            is_deep = not self.root.is_relative_to(folder)
+            folders.append((folder, is_deep))
             # its subfolders one by one, since the brain's own are among them, or one of them leads to the brain
-            remaining += self.own_folders() if folder == self.root else subfolders(folder)
+            if not is_deep:
+                remaining += self.own_folders() if folder == self.root else subfolders(folder)
         return folders
 
     def source_notes(self) -> dict[str, Stamp]:
@@ -474,10 +457,8 @@ def _look_at(entry: os.DirEntry[str]) -> tuple[bool, tuple[str, str] | None]:
     A file's stat is had then, which the entry keeps: no caller of `walk` need expect an error of it.
     """
     if not is_printable(entry.name):
-        return False, (
-            "has a name with control characters, or bytes that are not UTF-8; it is passed over",
-            "rename it",
-        )
+        what = "has a name with control characters, or bytes that are not UTF-8; it is passed over"
+        return False, (what, "rename it")
     is_text = entry.name.lower().endswith(TEXT_ENDINGS)
     try:
         if entry.is_symlink():
@@ -506,22 +487,8 @@ def subfolders(folder: Path) -> list[Path]:
     return [folder / name for name in names if not is_temporary(name)]
 
 
-_TRACKED = frozenset(
-    {
-        PathKind.PROMPT,
-        PathKind.CAPTURE,
-        PathKind.RESPONSE,
-        PathKind.ERROR,
-        PathKind.SHORT_TERM,
-        PathKind.MEMORY,
-        PathKind.ARCHIVED,
-        PathKind.INDEX_PAGE,
-        PathKind.REVIEW,
-        PathKind.TODAY,
-        PathKind.CONFIG,
-        PathKind.SYSTEM,
-    }
-)
+_LOGS = {PathKind.ACCESS_LOG, PathKind.JOURNAL}
+_TRACKED = {*PathKind} - _LOGS - {PathKind.PLUGIN, PathKind.IGNORED, PathKind.SOURCE, PathKind.FILE, PathKind.OTHER}
 
 
 def is_printable(path: str) -> bool:

@@ -23,13 +23,14 @@ from brainiac.cli.app import new_app, register_all
 from brainiac.formats.access_log import AccessEntry
 from brainiac.formats.page import Memory, Statement
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response
-from brainiac.host import hookspecs, public
+from brainiac.host import hookspecs
 from brainiac.host.hookspecs import StaleItem
 from brainiac.llm.context.blocks import Block
 from brainiac.records import Record
 from brainiac.search.documents import Hit
 from brainiac.settings import MachineSettings, Settings
 from brainiac.verbs import VERBS
+from docs import public
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py; change the code's own descriptions instead. -->\n"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, ModelError
-from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
+from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, write
 from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.markdown import one_line, without_quotes
 from brainiac.formats.prompt import Exchange, Prompt, Response, arguments
@@ -27,7 +27,6 @@ NAME = "reflection"
 QUOTING = ("offline", "commands")  # the `model` of responses that only quote memory
 FEW, MOST = 0.5, 0.8  # shares of an item's character trigrams: one that the person said has more, in whatever words
 NEAR = 24  # hits of which a model says which are to be forgotten
-ATTEMPTS = 20  # another one is needed only if somebody saves short-term memory within the same few milliseconds
 
 
 @hookimpl
@@ -56,7 +55,9 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
     events = (*brain.short_term().memory.events, *waiting_events(brain).events)
     by_id = {event.id: event for event in events if event.id in unextracted}
     for event in sorted(by_id.values(), key=lambda event: (event.at, event.id)):
-        exchange = _exchange_of(event)
+        # with the texts that short-term memory has of it
+        prompt = Prompt("", event.user, "", event.at, private=event.is_private, origin=event.origin, by=event.by)
+        exchange = Exchange(event.id, prompt, Response(path="", text=event.ai) if event.ai else None, event.at)
         reflection = _reflect(brain, exchange)
         if typed := Exchanges(brain).texts_of(event.id):  # what short-term memory has does not say whose words it is
             _hide(brain, typed, reflection)
@@ -105,7 +106,7 @@ def _hide(brain: Brain, exchange: Exchange, reflection: Reflection) -> None:
     gate = Gate(brain, is_remote=not exchange.is_private)
     hits = gate.hits(brain.recall.search(" ".join(quotes), limit=NEAR, now=brain.now(), is_private=True))
     memory = brain.tree.relative(brain.tree.memory) + "/"
-    named = {f"m{n}": hit for n, hit in enumerate((hit for hit in hits if hit.path.startswith(memory)), 1)}
+    named = {f"m{n}": hit for n, hit in enumerate([hit for hit in hits if hit.path.startswith(memory)], 1)}
     meant = _reflect(brain, exchange, [Existing(name, hit.said, hit.path) for name, hit in named.items()])
     chosen = [named[name] for row in meant.forget if (name := row.strip("[] ")) in named]
     hide(brain, exchange, quotes, target_of_hits(brain, chosen))
@@ -127,36 +128,41 @@ def _note(
         The event; None where short-term memory does not change.
 
     Raises:
-        ConflictError: In each of `ATTEMPTS` attempts somebody saved short-term memory, or it cannot be read now.
+        ConflictError: In each of 20 attempts somebody saved short-term memory, or it cannot be read now.
     """
-    for _ in range(ATTEMPTS):
+    path = brain.tree.relative(brain.tree.short_term)
+
+    def attempt() -> Event | None:
         with brain.short_term_lock():
             try:
                 document = brain.short_term()
             except FormatError as error:  # git left conflict markers, or a heading is missing: noted when it is mended
-                raise ConflictError([brain.tree.relative(brain.tree.short_term)]) from error
-            before = _without_superseded(brain, document, exchange)
+                raise ConflictError([path]) from error
+            before, superseded = document, exchange.supersedes or ""
+            if superseded and superseded != exchange.id:  # what this one revises; a reworded or ticked item of it stays
+                log = StatementLog(brain)
+                items = [item.text for item in _items(document) if superseded in log.sources_of_item(item.text)]
+                before = document.without_event(superseded)
+                before = without_items(before, lambda item: not item.is_done and item.text in items)[0]
             after = _with_exchange(brain, before, exchange, reflection, is_new=is_new)
             if str(after) == str(document):
                 return None
-            path = brain.tree.relative(brain.tree.short_term)
+            texts_before = {item.text for item in _items(before)}
+            thoughts = next((event.thoughts for event in after.memory.events if event.id == exchange.id), "")
             reflected = ExchangeReflected(
                 exchange=exchange.id,
                 prompt=exchange.prompt.path,
                 is_extracted=is_extracted,
                 # by these hashes Promotion knows our lines from those that a person wrote
-                items=tuple(_new_item_hashes(before, after)),
-                thoughts="" if before.has_event(exchange.id) else _thoughts_hash(after, exchange.id),
+                items=tuple(text_hash(item.text) for item in _items(after) if item.text not in texts_before),
+                thoughts=text_hash(thoughts) if thoughts and not before.has_event(exchange.id) else "",
                 is_redacted=bool(kinds_of(brain, exchange.prompt.text)),
-                supersedes=exchange.supersedes or "",
+                supersedes=superseded,
             )
-            try:
-                is_missing = brain.read(path) is None
-                change = create(path, str(after)) if is_missing else update(path, str(document), str(after))
-                return brain.commit(reflected, by=NAME, changes=[change], cause=exchange.id)
-            except ConflictError:
-                continue
-    raise ConflictError([brain.tree.relative(brain.tree.short_term)])
+            change = write(path, None if brain.read(path) is None else str(document), str(after))
+            return brain.commit(reflected, by=NAME, changes=[change], cause=exchange.id)
+
+    return brain.retry(attempt)
 
 
 def _with_exchange(
@@ -179,7 +185,10 @@ def _with_exchange(
     )
     logged = document.with_event(event) if is_new else document
     facts = [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]
-    tasks = _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])
+    tasks, prompt = [*arguments(commands, "todo"), *reflection.tasks], exchange.prompt
+    if prompt.due:  # its front matter has a day for its tasks; without any it is one itself
+        first_line = next((line for line in prompt.said.split("\n") if line.strip()), "")
+        tasks = [f"{one_line(task)} (due {one_line(prompt.due)})" for task in tasks or filter(None, [first_line])]
     if not exchange.is_private:  # the lists are open: what follows from a private exchange stays within it
         logged = logged.with_items(
             goals=_items_from(brain, exchange, reflection.goals),
@@ -191,14 +200,6 @@ def _with_exchange(
     ticked = [tasks[0].text for tasks in matches if len(tasks) == 1]
     # what another says is done may be so; the person's list goes by the person's words
     return logged.with_done([*ticked, *(reflection.done if event.origin == PERSON else ())])
-
-
-def _with_day(prompt: Prompt, tasks: Sequence[str]) -> Sequence[str]:
-    """Return the tasks of a prompt with the day that its front matter has for them; without any it is one itself."""
-    if not prompt.due:
-        return tasks
-    first_line = next((line for line in prompt.said.split("\n") if line.strip()), "")
-    return [f"{one_line(task)} (due {one_line(prompt.due)})" for task in tasks or filter(None, [first_line])]
 
 
 def _answer_to_note(brain: Brain, exchange: Exchange) -> str:
@@ -214,31 +215,6 @@ def _answer_to_note(brain: Brain, exchange: Exchange) -> str:
     return with_links_from(brain, rooted, brain.tree.relative(brain.tree.short_term))
 
 
-def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:
-    """Return short-term memory without the exchange that this one revises, and without the items noted from it.
-
-    Items that a person has reworded or ticked stay.
-    """
-    superseded = exchange.supersedes
-    if not superseded or superseded == exchange.id:
-        return document
-    log = StatementLog(brain)
-    document = document.without_event(superseded)
-    return without_items(document, lambda item: not item.is_done and superseded in log.sources_of_item(item.text))[0]
-
-
-def _new_item_hashes(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:
-    """Return the hashes of the list items that one text has and the earlier one has not."""
-    texts = {item.text for item in _items(before)}
-    return [text_hash(item.text) for item in _items(after) if item.text not in texts]
-
-
-def _thoughts_hash(document: ShortTermDocument, event_id: str) -> str:
-    """Return the hash of the thoughts beside an event; "" where there are none."""
-    thoughts = next((event.thoughts for event in document.memory.events if event.id == event_id), "")
-    return text_hash(thoughts) if thoughts else ""
-
-
 def _items(document: ShortTermDocument) -> tuple[Item, ...]:
     """Return the items of all three lists."""
     memory = document.memory
@@ -247,20 +223,11 @@ def _items(document: ShortTermDocument) -> tuple[Item, ...]:
 
 def _items_from(brain: Brain, exchange: Exchange, texts: Sequence[str]) -> list[str]:
     """Return the texts of items that follow from an exchange: without secrets, and marked where others said them."""
-    return [f"{redact(brain, text)}{_author_of(exchange, text).mark()}" for text in texts]
-
-
-def _author_of(exchange: Exchange, text: str) -> Author:
-    """Return whose words an item has: those of the prompt's author, or the answer's where only that has them."""
-    prompt, response = exchange.prompt, exchange.response
-    is_of_answer = coverage(text, prompt.text) < FEW <= MOST <= coverage(text, response.text if response else "")
-    if prompt.author.origin == PERSON and response and is_of_answer:
-        return Author("assistant", plain_name(response.model))
-    return prompt.author
-
-
-def _exchange_of(event: StmEvent) -> Exchange:
-    """Return an exchange with the texts that short-term memory has of it."""
-    prompt = Prompt("", event.user, "", event.at, private=event.is_private, origin=event.origin, by=event.by)
-    response = Response(path="", text=event.ai) if event.ai else None
-    return Exchange(event.id, prompt, response, event.at)
+    prompt, response, items = exchange.prompt, exchange.response, []
+    for text in texts:
+        author = prompt.author  # whose words they are, or the answer's where only that has them
+        is_of_answer = coverage(text, prompt.text) < FEW <= MOST <= coverage(text, response.text if response else "")
+        if author.origin == PERSON and response and is_of_answer:
+            author = Author("assistant", plain_name(response.model))
+        items.append(f"{redact(brain, text)}{author.mark()}")
+    return items

@@ -16,6 +16,7 @@ import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -102,16 +103,16 @@ def _edit(path: str, edit: Callable[[Brain, str, str], str]) -> Fix:
 
 def check_structure(brain: Brain) -> Iterator[Problem]:
     """Check that every shipped file and folder exists and is writable, and that the settings can be carried out."""
+
+    def anew(brain: Brain) -> None:
+        create_brain(brain.root, is_shared=True, clock=brain.clock)
+
     yield from setup_problems(brain, is_thorough=True)
     yield from unwritable(brain)
     tree = brain.tree
     for path in (tree.core_identity, tree.config, tree.short_term, tree.long_term, tree.notes):
         if not path.exists():
-            yield Problem(tree.relative(path), "is missing", "--fix makes it anew", _create_missing)
-
-
-def _create_missing(brain: Brain) -> None:
-    create_brain(brain.root, is_shared=True, clock=brain.clock)
+            yield Problem(tree.relative(path), "is missing", "--fix makes it anew", anew)
 
 
 def check_git(brain: Brain) -> Iterator[Problem]:
@@ -152,14 +153,9 @@ def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     for folder in sorted(folders):
         path = f"{folder}/{INDEX}"
         if path not in pages.pages and path not in pages.broken and brain.tree.absolute(folder).is_dir():
-            title = title_of_folder(folder)
-            yield Problem(path, "is missing", "--fix makes an empty one", _create(path, title, now))
-
-
-def _create(path: str, title: str, now: str) -> Fix:
-    """Return a fix that makes an empty index page."""
-    page = events.create(path, new_index(title, uuid=events.new_id(), now=now))
-    return lambda brain: brain.commit(events.NoteMended(), by="doctor", changes=[page])
+            page = events.create(path, new_index(title_of_folder(folder), uuid=events.new_id(), now=now))
+            fix = partial(Brain.commit, event=events.NoteMended(), by="doctor", changes=[page])
+            yield Problem(path, "is missing", "--fix makes an empty one", fix)
 
 
 def check_leftovers(brain: Brain) -> Iterator[Problem]:
@@ -193,6 +189,10 @@ def check_versions(brain: Brain) -> Iterator[Problem]:
 
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
+
+    def completed(brain: Brain, path: str, text: str) -> str:
+        return str(MemoryDocument(text, path).with_missing_keys(events.new_id(), brain.written_at(path)))
+
     for path, error in pages.broken.items():
         if is_marked(brain, path):
             continue  # reported by `check_versions`
@@ -200,12 +200,7 @@ def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     for path, page in pages.pages.items():
         if missing := [key for key in KEYS if page.meta.get(key) is None]:
             what, todo = f"lacks {', '.join(missing)}", "--fix adds what is missing"
-            yield Problem(path, what, todo, _edit(path, _with_all_keys))
-
-
-def _with_all_keys(brain: Brain, path: str, text: str) -> str:
-    """Return a page's text with the keys that it lacks."""
-    return str(MemoryDocument(text, path).with_missing_keys(events.new_id(), brain.written_at(path)))
+            yield Problem(path, what, todo, _edit(path, completed))
 
 
 def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
@@ -229,6 +224,10 @@ def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every link leads to an existing file, and a link with a uuid to the page that has this uuid."""
+
+    def healed(brain: Brain, path: str, text: str) -> str:
+        return with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid)
+
     for path, page in pages.pages.items():
         exchanges = [range(placed.start, placed.end) for placed in find_events(page.text)]
         for link in page.links:
@@ -245,14 +244,9 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
             what = f"links to {shown(target[:MAX_SHOWN])}, which is "
             if len(pages_with_uuid) == 1:
                 what += f"{pages_with_uuid[0]} now"
-                yield Problem(path, what, "--fix heals it", _edit(path, _with_healed_links))
+                yield Problem(path, what, "--fix heals it", _edit(path, healed))
             else:  # none has the uuid, or it cannot be known which of several is meant
                 yield Problem(path, f"{what}not there", "mend or remove the link")
-
-
-def _with_healed_links(brain: Brain, path: str, text: str) -> str:
-    """Return a page's text in which links with a uuid lead to the page that has it."""
-    return with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid)
 
 
 # --- what the processes read -------------------------------------------------------------------------------
@@ -306,7 +300,15 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
     if not next(brain.journal.events(kinds={events.TreeAdopted}), None):
         return  # nobody has run this brain here yet
     fold, unconfirmed = brain.journal.fold(), set(brain.observed.held_deletions())
-    changed = [path for path, digest in _kept_files(brain) if fold.get(path) != digest]
+    changed = []
+    # none that a daemon may be taking in
+    latest = time.time() - brain.settings.watch.rescan_seconds if is_running(brain) else inf
+    for path, stamp in brain.tree.tracked().items():
+        with suppress(OSError):  # a page without read permission is reported by another check
+            if stamp.size <= MAX_BYTES and stamp.ctime_ns <= latest * 1e9:
+                content = brain.read(path)
+                if content is not None and not brain.committer.is_hash_only(path, content):
+                    changed += [path] if fold.get(path) != events.content_hash(content) else []
     tracked = (path for path in fold if brain.tree.is_tracked(path) and path not in unconfirmed)
     missing = [path for path in tracked if not brain.tree.absolute(path).exists()]
     if paths := sorted(changed + missing):
@@ -316,17 +318,6 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
     for path in sorted(unconfirmed):
         what = "is gone, among too many others to be believed"
         yield Problem(path, what, "put it back, or run `brainiac doctor --confirm-deletions` if all of them are to go")
-
-
-def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
-    """Yield path and content hash of every note whose text the journal keeps; none that a daemon may be taking in."""
-    latest = time.time() - brain.settings.watch.rescan_seconds if is_running(brain) else inf
-    for path, stamp in brain.tree.tracked().items():
-        with suppress(OSError):  # a page without read permission is reported by another check
-            if stamp.size <= MAX_BYTES and stamp.ctime_ns <= latest * 1e9:
-                content = brain.read(path)
-                if content is not None and not brain.committer.is_hash_only(path, content):
-                    yield path, events.content_hash(content)
 
 
 # --- the journals: whether they are whole ----------------------------------------------------------------------------
@@ -359,7 +350,11 @@ def faults(brain: Brain) -> Iterator[Problem]:
             if isinstance(event.what, events.TextsPurged | events.PurgeHonoured):
                 purged_at = max(purged_at, event.at)
                 destroyed.update(event.what.hashes)
-            missing += [(event.at, file, number, digest) for digest in _named_hashes(event) if digest not in blobs]
+            # of logs, which grow, no text is kept
+            named = (
+                text for change in event.changes if change.op != "append" for text in (change.before, change.after)
+            )
+            missing += [(event.at, file, number, digest) for digest in named if digest and digest not in blobs]
     for at, file, number, digest in missing:
         # a purge destroys more texts on each device than its tombstone names: those are no damage
         if at > purged_at and digest not in destroyed:
@@ -424,9 +419,3 @@ def _events_in(folder: Path, restore: str, tell: _Tell) -> Iterator[tuple[Path, 
         if seq > former + 1:
             gap = f"event {former + 1} is" if seq == former + 2 else f"events {former + 1} to {seq - 1} are"
             tell(*places[seq], f"{gap} missing before it", restore, "lines miss some")
-
-
-def _named_hashes(event: events.Event) -> list[str]:
-    """Return the hashes of the texts before and after an event's changes; of logs, which grow, no text is kept."""
-    hashes = (digest for change in event.changes if change.op != "append" for digest in (change.before, change.after))
-    return [digest for digest in hashes if digest]

@@ -112,13 +112,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         may_show: Returns whether the file at a path may be shown; None for a person, who sees all. What must not be
             shown is not even counted.
     """
-    settings, tree = brain.settings, brain.tree
-    is_shown = may_show or (lambda path: True)
-
-    misfits: list[Misfit] = []
-
-    inbox: dict[str, PathKind] = {}
-    counts: Counter[PathKind] = Counter()
+    settings, tree, is_shown = brain.settings, brain.tree, may_show or (lambda path: True)
+    misfits, inbox, counts = list[Misfit](), dict[str, PathKind](), Counter[PathKind]()
     for top in (tree.inbox, tree.memory):
         for folder in tree.survey(top):
             misfits += folder.misfits
@@ -133,17 +128,29 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     notes = sum(map(is_shown, tree.source_notes()))
     text = brain.read_text(tree.short_term) or ""
     exchanges = ((shareable_text(text) or "") if may_show else text).count("\n<!-- event: ")
-    daemon = _daemon(brain)
-    pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
-    faults = _faults(brain)
-    if may_show:  # what an error says may be of a private page
-        faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
+    pending: Iterable[dict[str, Any]]
+    if is_served_here(brain):
+        state = read_run_state(brain.database)
+        fields, pending = ("pid", "since", "watch", "problem"), state.pending
+        daemon = {"is_running": True, **{name: getattr(state, name) for name in fields}}
+    else:  # the report of a daemon that has ended is not used
+        elsewhere = served_elsewhere(brain)
+        daemon = {"is_running": False} | ({"elsewhere": elsewhere} if elsewhere else {})
+        pending = _unanswered(brain, without_response, inbox, elsewhere)
+    since = iso(brain.clock.now() - timedelta(days=1))
+    failed = brain.journal.events(kinds={PluginFailed}, reverse=True, since=since)
+    # what an error says may be of a private page
+    faults = [{"at": event.at, "plugin": event.by, **({} if may_show else event.data)} for event in failed]
     unread = [f"{path}: files of this type are not read" for path, kind in inbox.items() if kind is PathKind.OTHER]
     files = (path for path, kind in inbox.items() if kind is PathKind.FILE)
     unread += [f"{path}: see {error_path(path)}" for path in files if error_path(path) in inbox]
     if may_show is None:  # it cannot be told whether what nobody reads is private
         unread += [f"{path}: {what}; {todo}" for path, what, todo in misfits]
     catch_up = () if may_show else _kept_for_models(brain)  # private exchanges are among those that it counts
+    # what calls cost: not by `llm.catalog`, which imports requests to models: `status` must be fast
+    brain.projection.follow()
+    sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
+    calls = brain.projection.query(sql, device, iso(brain.midnight()))
     return Overview(
         brain=str(brain.root),
         brain_id=settings.brain_id,
@@ -158,24 +165,14 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_undone_answers(brain, without_response), *catch_up],
         faults=faults,
-        spent_today_usd=_spent_today_usd(brain),
+        spent_today_usd=round(sum(float(usd) for (usd,) in calls), 8),
         budget_usd=settings.llm.daily_budget_usd,
         plugins=host_of(brain).survey(),
     )
 
 
-def _daemon(brain: Brain) -> dict[str, Any]:
-    """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
-    if not is_served_here(brain):  # the report of a daemon that has ended is not used
-        elsewhere = served_elsewhere(brain)
-        return {"is_running": False} | ({"elsewhere": elsewhere} if elsewhere else {})
-    state = read_run_state(brain.database)
-    fields = ("pid", "since", "watch", "problem", "pending")
-    return {"is_running": True, **{name: getattr(state, name) for name in fields}}
-
-
 def _unanswered(
-    brain: Brain, without_response: Iterable[str], inbox: Collection[str], daemon: dict[str, Any]
+    brain: Brain, without_response: Iterable[str], inbox: Collection[str], elsewhere: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the waiting prompts with the reason, while no daemon runs that could report them.
 
@@ -183,9 +180,9 @@ def _unanswered(
         brain: The brain.
         without_response: Paths of the prompts without a response file.
         inbox: Paths of all files of the inbox.
-        daemon: The `daemon` field of an overview.
+        elsewhere: What is said of another machine that may serve it; "" for none.
     """
-    reason = daemon.get("elsewhere") or why_nobody_answers(brain) or "no daemon is running; start `brainiac run`"
+    reason = elsewhere or why_nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     backlog = find_backlog(brain, without_response)
     for path in backlog.unanswered:
         error_file = error_path(path)
@@ -236,21 +233,6 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
         yield f"{', '.join(others)} {use} this brain too; run `brainiac takeover` on the one that is to work"
     if not brain.tree.core_identity.is_file():
         yield f"{brain.tree.relative(brain.tree.core_identity)} is missing; `brainiac doctor --fix` puts one there"
-
-
-def _faults(brain: Brain) -> list[dict[str, Any]]:
-    """Return the plugin errors of the last 24 hours, newest first."""
-    since = iso(brain.clock.now() - timedelta(days=1))
-    events = brain.journal.events(kinds={PluginFailed}, reverse=True, since=since)
-    return [{"at": event.at, "plugin": event.by, **event.data} for event in events]
-
-
-def _spent_today_usd(brain: Brain) -> float:
-    """Return what this device's model calls cost since the person's midnight, in USD."""
-    # not by `llm.catalog`, which imports requests to models: `status` must be fast
-    brain.projection.follow()
-    sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
-    return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)
 
 
 # --- settings that cannot be carried out on this machine ---------------------------------------------------
@@ -316,11 +298,10 @@ def unknown_plugins(brain: Brain) -> Iterator[Problem]:
     """Yield the names in `plugins.disabled` that no plugin has."""
     disabled = brain.settings.plugins.disabled
     names = {plugin.name for plugin in host_of(brain).survey()} if disabled else set()
-    for name in disabled:
-        if name not in names:
-            what = f"`plugins.disabled`: no plugin is called `{name}`"
-            todo = f"name one of {', '.join(sorted(names))}, or take it out"
-            yield Problem(brain.tree.relative(brain.tree.config), what, todo)
+    todo = f"name one of {', '.join(sorted(names))}, or take it out"
+    for name in (name for name in disabled if name not in names):
+        what = f"`plugins.disabled`: no plugin is called `{name}`"
+        yield Problem(brain.tree.relative(brain.tree.config), what, todo)
 
 
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
@@ -353,19 +334,13 @@ def why_nobody_answers(brain: Brain) -> str:
 def unwritable(brain: Brain) -> Iterator[Problem]:
     """Yield the existing folders in which nothing can be written."""
     tree, todo = brain.tree, "see to that; until then nothing is answered or kept"
-    for folder in (tree.inbox, tree.memory, tree.config.parent, tree.logs, brain.places.state):
-        if folder.is_dir() and (trouble := _write_error(folder)):
+    folders = (tree.inbox, tree.memory, tree.config.parent, tree.logs, brain.places.state)
+    for folder in (folder for folder in folders if folder.is_dir()):
+        try:
+            # without a name where the system can, so that no watcher sees it; with content, since some full drives
+            # allow a new file and refuse its first byte
+            with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:
+                file.write(bytes(PROBE_BYTES))
+        except OSError as error:
             where = tree.relative(folder) if folder.is_relative_to(tree.root) else str(folder)
-            yield Problem(where, f"cannot be written: {trouble}", todo)
-
-
-def _write_error(folder: Path) -> str:
-    """Return the system's error when a file is written to a folder; "" for none."""
-    try:
-        # without a name where the system can, so that no watcher sees it; with content, since some full drives
-        # allow a new file and refuse its first byte
-        with tempfile.TemporaryFile(dir=folder, prefix=OUR_TEMPORARY_PREFIX) as file:
-            file.write(bytes(PROBE_BYTES))
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+            yield Problem(where, f"cannot be written: {error.strerror or error}", todo)

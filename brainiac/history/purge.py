@@ -46,7 +46,6 @@ from brainiac.history.forget import (
     values_of,
 )
 from brainiac.history.why import find_memory
-from brainiac.storage.database import read_run_state, write_run_state
 from brainiac.storage.files import DAMAGED, read_bytes
 from brainiac.storage.statements import text_hash
 from brainiac.storage.withheld import units_of
@@ -389,8 +388,6 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
         if kept != "".join(lines):
             path.write_bytes(kept.encode("utf-8", "surrogateescape"))
     brain.database.keep_only("answers", {})  # that models were paid for: they may have the words too
-    # the daemon's report repeats the log's last line
-    write_run_state(brain.database, replace(read_run_state(brain.database), access_log=None))
     brain.committer.file_states.forget_absent()
 
 

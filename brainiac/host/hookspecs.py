@@ -14,7 +14,6 @@ import pluggy
 
 if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs none
     from brainiac.events import Event, FileChange
-    from brainiac.formats.access_log import AccessEntry
     from brainiac.formats.page import Memory
     from brainiac.formats.prompt import Exchange, Prompt
     from brainiac.llm.context.blocks import Block
@@ -79,11 +78,6 @@ def quiet_on_any_device(brain: Brain, idle_seconds: float) -> None:
 
 
 @hookspec
-def access_log_grew(brain: Brain, entries: Sequence[AccessEntry]) -> None:
-    """Lines were added to `logs/access.log`, whoever wrote them. Far-background."""
-
-
-@hookspec
 def memory_created(brain: Brain, path: str, memory: Memory) -> None:
     """A memory appeared in `memory/long_term/`. Near-background."""
 
@@ -105,7 +99,7 @@ def memory_deleted(brain: Brain, path: str) -> None:
 
 @hookspec
 def file_changed(brain: Brain, change: FileChange) -> None:
-    """Any file of the tree settled after a change; ignored names excepted. Near-background."""
+    """Any file of the tree settled after a change, the access log too; ignored names excepted. Near-background."""
 
 
 @hookspec

@@ -10,9 +10,8 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -93,7 +92,7 @@ class PluginHost:
 
         pluggy calls the last registered first, so that a person's plugin is called before the bundled ones.
         """
-        self.status = [self._load_if_ready(plugin) for plugin in self.survey()]
+        self.status = [self._loaded(plugin) for plugin in self.survey()]
 
     def reload(self) -> list[PluginStatus]:
         """Load plugins anew where files, trust or settings changed; a plugin that did not change is not run again.
@@ -112,7 +111,9 @@ class PluginHost:
         for name, plugin in self._pluggy.list_name_plugin():
             if plugin is not None and name not in names:  # added by `register`, from no file
                 second.register(plugin, name)
-        to_stop, to_start = _replaced(self._own, second._own), _replaced(second._own, self._own)
+        # those that were loaded anew, or not at all: loading keeps the object of a plugin that did not change
+        to_stop = {name for name, loaded in self._own.items() if second._own.get(name) is not loaded}
+        to_start = {name for name, loaded in second._own.items() if self._own.get(name) is not loaded}
         self._call("shutdown", {"brain": self._store}, to_stop)
         changes = [plugin for plugin in second.status if plugin.name in to_start or plugin not in self.status]
         self._pluggy, self._bundled_names = second._pluggy, second._bundled_names
@@ -120,10 +121,22 @@ class PluginHost:
         self._call("startup", {"brain": self._store}, to_start)
         return changes
 
-    def _load_if_ready(self, plugin: PluginStatus) -> PluginStatus:
+    def _loaded(self, plugin: PluginStatus) -> PluginStatus:
         """Load a plugin that may run, and return its new state; an untrusted new version leaves the old one running."""
         if plugin.state == "ready":
-            return self._load(plugin)
+            try:
+                name, path = plugin.name, Path(plugin.path)
+                if plugin.source == "installed":
+                    module = self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
+                else:
+                    module = load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path)
+                self.register(module, name)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
+                self._fault(plugin.name, "load", error)
+                return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
+            if plugin.source == "bundled":
+                self._bundled_names.add(plugin.name)
+            return replace(plugin, state="loaded")
         running = self._own.get(plugin.name)
         if running and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
             self.register(running[1], plugin.name)
@@ -213,18 +226,31 @@ class PluginHost:
         error was reported as the plugin's fault.
         """
         results, first_error = [], None
+        prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
+        # it stays so where a hook is called within another
+        is_off_record = _IS_OFF_RECORD.get() or not getattr(prompt, "remember", True)
         for implementation in self.implementations(hook):
             plugin = implementation.plugin_name
             if among is not None and plugin not in among:
                 continue
-            with _off_record_context(arguments):
-                try:
-                    results.append(self._invoke(implementation, hook, arguments))
-                except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
-                    if error_for_caller := self._error_for_caller(plugin, error):
-                        first_error = first_error or error_for_caller
-                    else:
-                        self._fault(plugin, hook, error)
+            token = _IS_OFF_RECORD.set(is_off_record)
+            try:
+                results.append(self._invoke(implementation, hook, arguments))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
+                # A bundled plugin works on the brain's files: where one cannot be read or parsed, it may be tried again
+                # later. Any other plugin may have files of its own, so that the same errors are its fault.
+                for_caller: BrainiacError | None = None
+                if isinstance(error, ConflictError | ModelError | StorageError):
+                    for_caller = error
+                elif plugin in self._bundled_names and isinstance(error, FormatError):
+                    for_caller = StorageError(str(error))
+                elif plugin in self._bundled_names and isinstance(error, OSError | sqlite3.Error):
+                    for_caller = StorageError.of(error)
+                first_error = first_error or for_caller
+                if for_caller is None:
+                    self._fault(plugin, hook, error)
+            finally:
+                _IS_OFF_RECORD.reset(token)
         if first_error:
             raise first_error
         return [result for result in results if result is not None]
@@ -281,20 +307,6 @@ class PluginHost:
         # SystemExit, KeyboardInterrupt and CancelledError would end the program
         raise PluginError(plugin, f"raised {type(error).__name__}") from error
 
-    def _error_for_caller(self, plugin: str, error: BaseException) -> BrainiacError | None:
-        """Return the error that `call` is to raise for one that a plugin raised; None where it is the plugin's fault.
-
-        A bundled plugin works on the brain's files: where one cannot be read or parsed, it may be tried again later.
-        Any other plugin may have files of its own, so that the same errors are its fault.
-        """
-        if isinstance(error, ConflictError | ModelError | StorageError):
-            return error
-        if plugin not in self._bundled_names:
-            return None
-        if isinstance(error, FormatError):
-            return StorageError(str(error))
-        return StorageError.of(error) if isinstance(error, OSError | sqlite3.Error) else None
-
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
         """Report a fault; off the record without the error's message, which may quote the prompt."""
         if _IS_OFF_RECORD.get():
@@ -313,29 +325,12 @@ class PluginHost:
         elif source == "brain":
             source_code = self.trust.verified_source(name)
             if source_code is None:
-                state = "untrusted"
                 is_changed = self.trust.is_known(name)
                 what = "changed since it was trusted here" if is_changed else "not trusted on this machine"
-                detail = f"{what}; read it, then run `brainiac plugins trust {name}`"
+                state, detail = "untrusted", f"{what}; read it, then run `brainiac plugins trust {name}`"
             elif detail := syntax_problem(name, source_code):
                 state = "failed"
         return PluginStatus(name, source, path, state, detail)
-
-    def _load(self, plugin: PluginStatus) -> PluginStatus:
-        """Load a plugin and return its new state; a failure is reported as a fault."""
-        try:
-            name, path = plugin.name, Path(plugin.path)
-            if plugin.source == "installed":
-                module = self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
-            else:
-                module = load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path)
-            self.register(module, name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
-            self._fault(plugin.name, "load", error)
-            return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
-        if plugin.source == "bundled":
-            self._bundled_names.add(plugin.name)
-        return replace(plugin, state="loaded")
 
     def _execute_own(self, name: str, path: Path) -> object:
         """Return the module of one of the brain's own plugins, whose trusted bytes are run unless they run already.
@@ -352,24 +347,3 @@ class PluginHost:
             running = code, self._bounded(name, "load", load_source, path, code)
         self._own[name] = running
         return running[1]
-
-
-def _replaced(plugins: Mapping[str, object], others: Mapping[str, object]) -> set[str]:
-    """Return the names of the plugins that were loaded anew, or not at all, in the others."""
-    # by identity: loading keeps the object of a plugin that did not change
-    return {name for name, loaded in plugins.items() if others.get(name) is not loaded}
-
-
-@contextmanager
-def _off_record_context(arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Within this context, set `_IS_OFF_RECORD` if the prompt or exchange among a hook's arguments is off the record.
-
-    It stays set where a hook is called within another.
-    """
-    prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
-    is_off_record = not getattr(prompt, "remember", True)
-    token = _IS_OFF_RECORD.set(_IS_OFF_RECORD.get() or is_off_record)
-    try:
-        yield
-    finally:
-        _IS_OFF_RECORD.reset(token)

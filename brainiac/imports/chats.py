@@ -19,19 +19,8 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from brainiac.clock import day_in
-from brainiac.imports.records import (
-    Conversation,
-    Item,
-    Note,
-    PastExchange,
-    add_message,
-    conversation_of,
-    joined,
-    mapping,
-    moment_of,
-    sequence,
-    text_of,
-)
+from brainiac.imports import records
+from brainiac.imports.records import Conversation, Item, Note, PastExchange, joined, mapping, moment_of, text_of
 
 _NAMES = ("gemini", "bard")  # the product's name in every language
 _LOOKED_AT = 200  # first records, by which Google's word before each prompt is known
@@ -66,27 +55,22 @@ def _read_chatgpt(record: dict[str, Any], file_at: str) -> Iterator[Conversation
         return
     nodes = {key: mapping(node) for key, node in mapping(record.get("mapping")).items()}
     messages = {key: message for key, node in nodes.items() if (message := _shown_message(node))}
-    path, exchanges = _path_to(nodes, text_of(record.get("current_node"))), list[PastExchange]()
-    for key in path:
-        if (message := messages.get(key)) and (text := _text_of_chatgpt(message)):
-            message_id = text_of(message.get("id")) or key
-            at = moment_of(message.get("create_time"))
-            add_message(exchanges, message_id, at, text, is_person=_role(message) == "user")
-    began_at, n_aside = moment_of(record.get("create_time")), len(messages.keys() - {*path})
-    yield conversation_of(exchanges, name, title, began_at, file_at, n_aside)
-
-
-def _path_to(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
-    """Return the keys of the messages from the first to a leaf; without a leaf, to the latest message."""
-    if leaf not in nodes:
+    leaf, exchanges = text_of(record.get("current_node")), list[PastExchange]()
+    if leaf not in nodes:  # it ends with the latest message
         times = {key: moment_of(mapping(node.get("message")).get("create_time")) for key, node in nodes.items()}
         # of messages without a time, or with the same, `max` takes the first: that is the last in the file
         leaf = max(reversed(nodes), key=times.__getitem__, default="")
-    path: dict[str, None] = {}  # in order, and each once: parents of a damaged export may form a circle
+    path: dict[str, None] = {}  # each once: parents of a damaged export may form a circle
     while leaf in nodes and leaf not in path:
         path[leaf] = None
         leaf = text_of(nodes[leaf].get("parent"))
-    return [*path][::-1]
+    for key in reversed(path):
+        if (message := messages.get(key)) and (text := _text_of_chatgpt(message)):
+            message_id = text_of(message.get("id")) or key
+            at = moment_of(message.get("create_time"))
+            records.add_message(exchanges, message_id, at, text, is_person=_role(message) == "user")
+    began_at, n_aside = moment_of(record.get("create_time")), len(messages.keys() - path.keys())
+    yield records.conversation_of(exchanges, name, title, began_at, file_at, n_aside)
 
 
 def _role(message: dict[str, Any]) -> str:
@@ -112,20 +96,18 @@ def _text_of_chatgpt(message: dict[str, Any]) -> str:
     content = mapping(message.get("content"))
     match text_of(content.get("content_type")):
         case "text" | "multimodal_text" | "":
-            return joined([_text_of_part(part) for part in sequence(content.get("parts"))])
+            texts = []
+            for part in records.sequence(content.get("parts")):
+                kind, transcript = (text_of(mapping(part).get(key)) for key in ("content_type", "text"))
+                # of a picture `[image]`, since its type is `image_asset_pointer`
+                mark = transcript or (f"[{kind.split('_')[0]}]" if kind else "")
+                texts.append(part if isinstance(part, str) else mark)
+            return joined(texts)
         case "code":
             language = text_of(content.get("language")).replace("unknown", "")
             code = text_of(content.get("text"))
             return f"```{language}\n{code}\n```" if code.strip() else ""
     return ""  # thoughts, what tools gave back, citations of pages
-
-
-def _text_of_part(part: Any) -> str:
-    """Return one part of a message as text; of a picture `[image]`, since its type is `image_asset_pointer`."""
-    if isinstance(part, str):
-        return part
-    kind, transcript = (text_of(mapping(part).get(key)) for key in ("content_type", "text"))
-    return transcript or (f"[{kind.split('_')[0]}]" if kind else "")
 
 
 # --- Claude --------------------------------------------------------------------------------------------------------
@@ -156,8 +138,18 @@ def _read_claude(record: dict[str, Any], file_at: str) -> Iterator[Item]:
     if not name:
         yield Conversation("", title, problem="has no id, so that a second import could not know it")
         return
-    messages = [mapping(message) for message in sequence(record.get("chat_messages", record.get("messages")))]
-    shown_places = _shown_places(messages)
+    messages = [mapping(message) for message in records.sequence(record.get("chat_messages", record.get("messages")))]
+    # the messages that the person sees: the last, its parent, and so on
+    places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
+    parents = [text_of(message.get("parent_message_uuid")) for message in messages]
+    shown_places: set[int] = set()
+    number: int | None = len(messages) - 1 if messages else None
+    while number is not None and number not in shown_places:
+        shown_places.add(number)
+        number = places.get(parents[number])
+    # some exports have no parents: then nothing says which messages the person left
+    if sum(parent in places for parent in parents) < len(messages) - 1:
+        shown_places = set(range(len(messages)))
     exchanges = list[PastExchange]()
     for number, message in enumerate(messages):
         key, at = text_of(message.get("uuid")) or str(number), moment_of(message.get("created_at"))
@@ -165,32 +157,14 @@ def _read_claude(record: dict[str, Any], file_at: str) -> Iterator[Item]:
         if role not in ("human", "assistant"):
             continue
         # also of a message on a branch: the person gave that file to Claude
-        for file in map(mapping, sequence(message.get("attachments"))):
+        for file in map(mapping, records.sequence(message.get("attachments"))):
             if text := text_of(file.get("extracted_content")).strip():
                 file_name = text_of(file.get("file_name")) or "attachment"
                 yield Note(f"attachment:{key}:{file_name}", file_name, text, at or file_at)
         if number in shown_places:
-            add_message(exchanges, key, at, _text_of_claude(message), is_person=role == "human")
+            records.add_message(exchanges, key, at, _text_of_claude(message), is_person=role == "human")
     n_aside = len(messages) - len(shown_places)
-    yield conversation_of(exchanges, name, title, moment_of(record.get("created_at")), file_at, n_aside)
-
-
-def _shown_places(messages: list[dict[str, Any]]) -> set[int]:
-    """Return the places in the list of the messages that the person sees: the last, its parent, and so on.
-
-    Where a message other than the first has no parent in the list, these are all messages.
-    """
-    places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
-    parents = [text_of(message.get("parent_message_uuid")) for message in messages]
-    # some exports have no parents: then nothing says which messages the person left
-    if sum(parent in places for parent in parents) < len(messages) - 1:
-        return set(range(len(messages)))
-    branch: set[int] = set()
-    number: int | None = len(messages) - 1 if messages else None
-    while number is not None and number not in branch:
-        branch.add(number)
-        number = places.get(parents[number])
-    return branch
+    yield records.conversation_of(exchanges, name, title, moment_of(record.get("created_at")), file_at, n_aside)
 
 
 def _text_of_claude(message: dict[str, Any]) -> str:
@@ -198,9 +172,9 @@ def _text_of_claude(message: dict[str, Any]) -> str:
 
     It is taken from `content`: `text` lacks parts of it, or repeats what tools gave back.
     """
-    blocks = [mapping(block) for block in sequence(message.get("content"))]
+    blocks = [mapping(block) for block in records.sequence(message.get("content"))]
     text = joined([text_of(block.get("text")) for block in blocks if block.get("type") in ("text", "voice_note")])
-    files = [*sequence(message.get("attachments")), *sequence(message.get("files"))]
+    files = [*records.sequence(message.get("attachments")), *records.sequence(message.get("files"))]
     names = dict.fromkeys(text_of(mapping(file).get("file_name")) for file in files)
     return joined([text or text_of(message.get("text")), *(f"[{name}]" for name in names if name)])
 
@@ -212,20 +186,17 @@ def _notes_of_claude(record: dict[str, Any], file_at: str) -> Iterator[Note]:
     for project, text in mapping(record.get("project_memories")).items():
         if isinstance(text, str):
             yield Note(f"project_memory:{project}", f"What Claude noted in project {project[:8]}", text, file_at)
-    for file in map(mapping, sequence(record.get("memory_files"))):
+    for file in map(mapping, records.sequence(record.get("memory_files"))):
         name, text = text_of(file.get("path") or file.get("name")), text_of(file.get("content"))
         yield Note(f"memory_file:{name}", name or "Memory file", text, moment_of(file.get("updated_at")) or file_at)
-    if "prompt_template" in record:
-        yield from _project(record, file_at)
-
-
-def _project(record: dict[str, Any], file_at: str) -> Iterator[Note]:
-    """Yield a project's description and instructions as one note, and each of its documents."""
+    if "prompt_template" not in record:
+        return
+    # a project's description and instructions as one note, and each of its documents
     key, name = text_of(record.get("uuid")), text_of(record.get("name"))
     at = moment_of(record.get("created_at")) or file_at
     if about := joined([text_of(record.get("description")), text_of(record.get("prompt_template"))]):
         yield Note(f"project:{key}", f"Project {name}", about, at)
-    for number, document in enumerate(map(mapping, sequence(record.get("docs")))):
+    for number, document in enumerate(map(mapping, records.sequence(record.get("docs")))):
         title = text_of(document.get("filename")) or f"Document {number + 1}"
         document_key = text_of(document.get("uuid")) or str(number)
         text = text_of(document.get("content"))
@@ -239,23 +210,27 @@ def _project(record: dict[str, Any], file_at: str) -> Iterator[Note]:
 
 def is_gemini(record: dict[str, Any]) -> bool:
     """Return whether a JSON object is a record of My Activity about Gemini."""
-    product = f"{text_of(record.get('header'))} {sequence(record.get('products'))}".casefold()
+    product = f"{text_of(record.get('header'))} {records.sequence(record.get('products'))}".casefold()
     is_activity = isinstance(record.get("title"), str) and isinstance(record.get("time"), str)
     return is_activity and any(name in product for name in _NAMES)
 
 
-def _read_gemini(zone: tzinfo, records: Iterator[Any], file_at: str) -> Iterator[Item]:
+def _read_gemini(zone: tzinfo, rows: Iterator[Any], file_at: str) -> Iterator[Item]:
     """Yield a conversation for each day of the records of a JSON file, which are in order of time, newest first.
 
     Args:
         zone: The person's time zone, for its days.
-        records: JSON objects.
+        rows: JSON objects.
         file_at: ISO 8601 moment of the export; each record has its own.
     """
     # prompts as Google writes them, with a word of its own before; each with its moment and its answer
-    exchanges = map(_exchange_of, filter(is_gemini, map(mapping, records)))
+    exchanges = map(_exchange_of, filter(is_gemini, map(mapping, rows)))
     first = list(islice(exchanges, _LOOKED_AT))
-    prefix = f"{_word_before_prompts(first)} "
+    # The word that Google puts before prompts: the one with which nearly all that have an answer begin, else English
+    # `Prompted`. A word of Google's that stays in a prompt does no harm; taking out a word of the person's would.
+    words = Counter(each.user.split(" ", 1)[0] for each in first if each.ai and " " in each.user)
+    word, count = words.most_common(1)[0] if words else ("", 0)
+    prefix = f"{word if count >= max(20, _SHARE * sum(words.values())) else 'Prompted'} "
     for day, group in groupby(chain(first, exchanges), lambda exchange: day_in(zone, exchange.at)):
         of_day = []
         for exchange in group:
@@ -272,20 +247,9 @@ def _read_gemini(zone: tzinfo, records: Iterator[Any], file_at: str) -> Iterator
 
 def _exchange_of(record: dict[str, Any]) -> PastExchange:
     """Return the exchange in a JSON object as Google writes it, without a key, its answer as text."""
-    parts = (mapping(item).get("html") for item in sequence(record.get("safeHtmlItem")))
+    parts = (mapping(item).get("html") for item in records.sequence(record.get("safeHtmlItem")))
     answer = "\n\n".join(as_text(text_of(html)) for html in parts)
     return PastExchange("", moment_of(record.get("time")), text_of(record.get("title")), answer.strip())
-
-
-def _word_before_prompts(exchanges: list[PastExchange]) -> str:
-    """Return the word that Google puts before prompts: the one with which nearly all that have an answer begin.
-
-    Where there is none, it is the English `Prompted`. A word of Google's that stays in a prompt does no harm; taking
-    out a word of the person's would.
-    """
-    words = Counter(each.user.split(" ", 1)[0] for each in exchanges if each.ai and " " in each.user)
-    word, count = words.most_common(1)[0] if words else ("", 0)
-    return word if count >= max(20, _SHARE * sum(words.values())) else "Prompted"
 
 
 class _Text(HTMLParser):
@@ -293,29 +257,21 @@ class _Text(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._parts: list[str] = []
-
-    @property
-    def text(self) -> str:
-        """The text so far, with at most one blank line in a row."""
-        lines = (line.rstrip(" \t") for line in "".join(self._parts).split("\n"))
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a line where a block or a list item begins."""
-        if tag == "br":
-            self._parts.append("\n")
-        elif tag in _BLOCKS:
-            self._parts.append("\n- " if tag == "li" else "\n")
+        if tag == "br" or tag in _BLOCKS:
+            self.parts.append("\n- " if tag == "li" else "\n")
 
     def handle_endtag(self, tag: str) -> None:
         """Begin a line where a block ends."""
         if tag in _BLOCKS and tag != "li":
-            self._parts.append("\n")
+            self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
         """Add text; a line break in HTML is no more than a space."""
-        self._parts.append(re.sub(r"[ \t\r\n]+", " ", data))
+        self.parts.append(re.sub(r"[ \t\r\n]+", " ", data))
 
 
 def as_text(html: str) -> str:
@@ -323,14 +279,15 @@ def as_text(html: str) -> str:
     parser = _Text()
     parser.feed(html)
     parser.close()
-    return parser.text
+    lines = (line.rstrip(" \t") for line in "".join(parser.parts).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _each(
-    read: Callable[[dict[str, Any], str], Iterable[Item]], zone: tzinfo, records: Iterator[Any], file_at: str
+    read: Callable[[dict[str, Any], str], Iterable[Item]], zone: tzinfo, rows: Iterator[Any], file_at: str
 ) -> Iterator[Item]:
     """Yield what `read` makes of each record; a bad one does not keep the others out."""
-    for number, record in enumerate(map(mapping, records), 1):
+    for number, record in enumerate(map(mapping, rows), 1):
         try:
             yield from read(record, file_at)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -394,7 +351,7 @@ class _Session:
     typed: set[str] = field(default_factory=set)  # keys of the exchanges that Codex says the person typed
 
 
-def read_transcript(service: str, records: Iterable[dict[str, Any]], name: str, file_at: str) -> Conversation:
+def read_transcript(service: str, rows: Iterable[dict[str, Any]], name: str, file_at: str) -> Conversation:
     """Return the conversation of a transcript, without what machines said in the person's role.
 
     Where Codex says what the person typed, all else in their role is dropped. What followed a dropped message belongs
@@ -402,12 +359,12 @@ def read_transcript(service: str, records: Iterable[dict[str, Any]], name: str, 
 
     Args:
         service: The assistant that wrote it.
-        records: Its lines.
+        rows: Its lines.
         name: The file's name, which is the id of the session where no line has one.
         file_at: ISO 8601 moment of the file, for messages without one.
     """
     session, exchanges = _Session(), list[PastExchange]()
-    for record in records:
+    for record in rows:
         (_add_claude_code if service == "claude-code" else _add_codex)(record, session)
     for exchange in session.exchanges:
         if exchange.user and (not session.typed or exchange.key in session.typed):
@@ -423,7 +380,7 @@ def read_transcript(service: str, records: Iterable[dict[str, Any]], name: str, 
     session_id = session.id or PurePosixPath(name).stem
     if session.is_of_sub_agent or "subagents" in PurePosixPath(name).parts:
         return Conversation(session_id, title, problem="is what a helper of the assistant's was told, not you")
-    return conversation_of(exchanges, session_id, title, "", file_at)
+    return records.conversation_of(exchanges, session_id, title, "", file_at)
 
 
 def _add_claude_code(record: dict[str, Any], session: _Session) -> None:
@@ -436,7 +393,7 @@ def _add_claude_code(record: dict[str, Any], session: _Session) -> None:
     is_person = record["type"] == "user"
     text = _text_of_transcript(mapping(record.get("message")).get("content"), is_person=is_person)
     key, at = text_of(record.get("uuid")), moment_of(record.get("timestamp"))
-    add_message(session.exchanges, key, at, text, is_person=is_person)
+    records.add_message(session.exchanges, key, at, text, is_person=is_person)
 
 
 def _add_codex(record: dict[str, Any], session: _Session) -> None:
@@ -456,7 +413,7 @@ def _add_codex(record: dict[str, Any], session: _Session) -> None:
         if text.strip():
             last = exchanges[-1] if exchanges else None
             if last is None or last.ai or not last.user or last.key in session.typed:
-                add_message(exchanges, str(len(exchanges)), at, text, is_person=True)
+                records.add_message(exchanges, str(len(exchanges)), at, text, is_person=True)
             exchanges[-1].user = text
             session.typed.add(exchanges[-1].key)
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
@@ -464,13 +421,15 @@ def _add_codex(record: dict[str, Any], session: _Session) -> None:
     is_person = payload["role"] == "user"
     text = _text_of_transcript(payload.get("content"), is_person=is_person)
     # a transcript only grows: the number of an exchange is the same in every import
-    add_message(exchanges, str(len(exchanges)), at, text, is_person=is_person)
+    records.add_message(exchanges, str(len(exchanges)), at, text, is_person=is_person)
     if is_person and _INSTRUCTIONS.match(text):
         exchanges[-1].user = ""  # it keeps its number
 
 
 def _text_of_transcript(content: Any, *, is_person: bool) -> str:
     """Return the text of a message; of the person's messages without what the program added to them."""
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else map(mapping, sequence(content))
+    blocks = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else map(mapping, records.sequence(content))
+    )
     texts = [text_of(block.get("text")) for block in blocks if block.get("type") in _TEXTS]
     return joined([text for text in texts if not (is_person and _ADDED.match(text))])

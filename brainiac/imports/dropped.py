@@ -15,7 +15,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import format_link, relative_link
-from brainiac.formats.prompt import Prompt, parse_prompt
+from brainiac.formats.prompt import parse_prompt
 from brainiac.imports.intake import Intake, Outcome
 from brainiac.imports.notes import document
 from brainiac.imports.records import Note, page_path, quoted
@@ -23,7 +23,6 @@ from brainiac.search.documents import IMPORTED
 from brainiac.tree import PICTURES
 
 SERVICE, _SIZE = "files", "file_size"
-_TEXTS = (".md", ".txt", ".markdown")
 
 
 def is_taken_in(brain: Brain, path: str) -> bool:
@@ -58,7 +57,14 @@ def take_in(brain: Brain, path: str) -> Outcome:
     file, name = brain.tree.absolute(path), posixpath.basename(path)
     before, key = file.stat(), path.removeprefix(f"{brain.tree.layout.inbox}/")
     at, page = _time_of(before), _page_of(brain, path)
-    about = _words_about(brain, path)
+    # the prompt or note that has its name; none that is to be kept nowhere
+    texts = (
+        f"{stem}{ending}" for stem in (posixpath.splitext(path)[0], path) for ending in (".md", ".txt", ".markdown")
+    )
+    about = None
+    if found := next(((text, raw) for text in texts if (raw := brain.read(text)) is not None), None):
+        about = parse_prompt(*found, at="", inbox=brain.tree.layout.inbox)
+        about = about if about.remember and not about.is_draft and about.said.strip() else None
     is_private = bool(about and about.private)
     intake = Intake(brain, path, by="kernel", is_private=is_private, is_undone_known=True)
     link = format_link(name, relative_link(path, posixpath.dirname(page)), "")
@@ -77,14 +83,3 @@ def take_in(brain: Brain, path: str) -> Outcome:
     note = Note(key, name, text, at, f"{key}.md", remark=note.remark, problem=note.problem)
     (outcome,) = intake.take(SERVICE, [note])
     return outcome
-
-
-def _words_about(brain: Brain, path: str) -> Prompt | None:
-    """Return the prompt or note that has the name of a file; None for none, or one that is to be kept nowhere."""
-    for stem in (posixpath.splitext(path)[0], path):
-        for ending in _TEXTS:
-            raw = brain.read(stem + ending)
-            if raw is not None:
-                prompt = parse_prompt(stem + ending, raw, at="", inbox=brain.tree.layout.inbox)
-                return prompt if prompt.remember and not prompt.is_draft and prompt.said.strip() else None
-    return None

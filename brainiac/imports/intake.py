@@ -107,6 +107,12 @@ def import_path(
         UserError: Nothing in it has a known format, or it is an archive that must not be unpacked.
     """
     report, intake = Report(), Intake(brain, path.name, is_dry=is_dry, is_private=is_private)
+    # a document that lies in memory already gets its page beside it
+    absolute, long_term = path.resolve(), brain.tree.long_term.resolve()
+    folder = absolute if absolute.is_dir() else absolute.parent
+    beside = (
+        brain.tree.relative(brain.tree.long_term / folder.relative_to(long_term)) if long_term in folder.parents else ""
+    )
     with opened_exports(path, brain.zone) as (exports, report.others):
         if not exports:
             names = f" ({', '.join(report.others[:3])})" if report.others else ""
@@ -121,23 +127,11 @@ def import_path(
 
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
-            top = _folder_in_memory(brain, path) if export.service == "documents" else ""
+            top = beside if export.service == "documents" else ""
             outcomes.extend(intake.take(export.service, export.read(told), top))
             n_before += export.size
     report.event = intake.event
     return report
-
-
-def _folder_in_memory(brain: Brain, path: Path) -> str:
-    """Return the folder of long-term memory that a path is in; "" for a path outside.
-
-    A document that lies in memory already gets its page beside it.
-    """
-    absolute, top = path.resolve(), brain.tree.long_term.resolve()
-    folder = absolute if absolute.is_dir() else absolute.parent
-    if top not in folder.parents:
-        return ""
-    return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
 class Intake:
@@ -171,6 +165,7 @@ class Intake:
         self._undone = json.dumps([] if is_undone_known else list(undone_events(brain)))
         self._dry_pages: dict[str, str] = {}  # page by exchange id, of a dry run, which the journal knows nothing of
         self._service = self._service_folder = self._top = ""
+        self._taken_paths = set[str]()  # the folded paths of the imported notes' pages
 
     def take(self, service: str, items: Iterable[Item], top: str = "") -> Iterator[Outcome]:
         """Import conversations and notes of a service, several in a commit; yield the outcome of each.
@@ -194,7 +189,10 @@ class Intake:
                 knows that.
         """
         batch = _Batch(self._brain, self._service_folder)
-        outcomes = [self._take_item(batch, item) for item in items]
+        outcomes = [
+            self._take_note(batch, item) if isinstance(item, Note) else self._take_conversation(batch, item)
+            for item in items
+        ]
         if self._is_dry:
             self._dry_pages |= batch.page_of
         elif changes := batch.changes():
@@ -215,11 +213,9 @@ class Intake:
 
     # --- conversations ----------------------------------------------------------------------------------
 
-    def _take_item(self, batch: _Batch, item: Item) -> Outcome:
-        """Add a note, or the new exchanges of a conversation, to a batch."""
-        if isinstance(item, Note):
-            return self._take_note(batch, item)
-        conversation, title = item, one_line(redact(self._brain, item.title)) or "Untitled"
+    def _take_conversation(self, batch: _Batch, conversation: Conversation) -> Outcome:
+        """Add the new exchanges of a conversation to a batch."""
+        title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
         exchanges = {exchange_id(self._service, conversation.id, each): each for each in conversation.exchanges}
@@ -227,23 +223,16 @@ class Intake:
         pages = self._imported_pages(exchanges)
         for pages_of_run in (self._dry_pages, batch.page_of):
             pages |= {uuid: pages_of_run[uuid] for uuid in exchanges if uuid in pages_of_run}
-        new_events = [
-            StmEvent(
-                uuid, each.at or conversation.file_at, redact(self._brain, each.user), redact(self._brain, each.ai)
-            )
-            for uuid, each in exchanges.items()
-            if uuid not in pages
-        ]
+        new_events = []
+        for uuid, each in ((uuid, each) for uuid, each in exchanges.items() if uuid not in pages):
+            user, ai = redact(self._brain, each.user), redact(self._brain, each.ai)
+            new_events.append(StmEvent(uuid, each.at or conversation.file_at, user, ai))
         n_known = len(exchanges) - len(new_events)
         path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
         path = self._add_exchanges(batch, path, title, conversation, new_events)
         n = conversation.n_aside
-        aside = (
-            f"{n} of its messages, made anew or edited since, {'stays' if n == 1 else 'stay'} in the export"
-            if n
-            else ""
-        )
-        return Outcome(title, conversation.id, len(new_events), n_known, aside, path)
+        aside = f"{n} of its messages, made anew or edited since, {'stays' if n == 1 else 'stay'} in the export"
+        return Outcome(title, conversation.id, len(new_events), n_known, aside if n else "", path)
 
     def _imported_pages(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the page of each exchange that a commit imported, by id, also where that page was deleted since.
@@ -281,7 +270,11 @@ class Intake:
                 moments = conversation.began_at, conversation.ended_at
                 head = self._front_matter(new_id(), *moments, f"conversation: {name}\n")
                 page = Page(None, f"{head}\n# {title} ({SERVICES[self._service]})\n")
-            fitting = _fitting(events, PAGE_CHARACTERS - len(page.text))
+            fitting, room = events[:1], PAGE_CHARACTERS - len(page.text) - len(events[0].user) - len(events[0].ai)
+            for event in events[1:]:  # as many as fit, and at least one
+                if (room := room - len(event.user) - len(event.ai)) < 0:
+                    break
+                fitting = [*fitting, event]
             # after the last one there; at the end where there is none
             last_end = max((placed.end for placed in find_events(page.text)), default=len(page.text))
             rendered = "".join(f"\n{render_exchange(event)}" for event in fitting)
@@ -305,7 +298,15 @@ class Intake:
             return outcome(reason=note.problem or "is empty")
         uuid = note_id(self._service, note.key)
         path = self._path_of(note, uuid)
-        present, imported_hash = batch.page(path), self._imported_hash(path)
+        # the text that the last import wrote there; none where no import did
+        rows = self._brain.projection.query(
+            "SELECT after FROM changes WHERE path = ? AND kind = ? AND after IS NOT NULL"
+            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
+            path,
+            ExchangesImported.kind,
+            self._undone,
+        )
+        present, imported_hash = batch.page(path), rows[0][0] if rows else ""
         is_deleted_here = bool(imported_hash) and present is None
         if path in batch.pages or is_deleted_here:
             return outcome(known=1, path=path)
@@ -323,17 +324,6 @@ class Intake:
         if note.original:
             batch.files[path.removesuffix(".md")] = note.original
         return outcome(taken=1, reason=note.remark, path=path)
-
-    def _imported_hash(self, path: str) -> str:
-        """Return the hash of the text that the last import wrote at a path; "" where none did."""
-        rows = self._brain.projection.query(
-            "SELECT after FROM changes WHERE path = ? AND kind = ? AND after IS NOT NULL"
-            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
-            path,
-            ExchangesImported.kind,
-            self._undone,
-        )
-        return rows[0][0] if rows else ""
 
     def _path_of(self, note: Note, uuid: str) -> str:
         """Return the path of a note's page: that of its earlier import, else a new one.
@@ -356,21 +346,15 @@ class Intake:
         return path
 
     @cached_property
-    def _taken_paths(self) -> set[str]:
-        """The folded paths of the imported notes' pages."""
-        return set(map(_folded, self._note_pages.values()))
-
-    @cached_property
     def _note_pages(self) -> dict[str, str]:
         """The path of each imported note's page by the note's id, of all imports that were not undone."""
         imports = self._brain.journal.all_events({ExchangesImported})
-        undone = undone_events(self._brain)
-        return {
-            uuid: path
-            for _, event in imports
-            if isinstance(event.what, ExchangesImported) and event.id not in undone
-            for path, uuid in event.what.notes.items()
-        }
+        undone, pages = undone_events(self._brain), dict[str, str]()
+        for _, event in imports:
+            if isinstance(event.what, ExchangesImported) and event.id not in undone:
+                pages |= {uuid: path for path, uuid in event.what.notes.items()}
+        self._taken_paths = set(map(_folded, pages.values()))
+        return pages
 
     def _note_text(self, note: Note, uuid: str, path: str, present: Page | None) -> str:
         """Return the text of a note's page: a note or document with the keys that it lacks, any other text as a quote.
@@ -531,12 +515,3 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
-    """Return the first events that fit into `room` characters; at least one."""
-    for number, event in enumerate(events):
-        room -= len(event.user) + len(event.ai)
-        if room < 0 and number:
-            return events[:number]
-    return events

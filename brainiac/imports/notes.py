@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from brainiac.clock import iso
-from brainiac.confined import PdfText, pdf_text
+from brainiac.confined import pdf_text
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import decode_text
@@ -120,27 +120,19 @@ def document(opened: BinaryIO, path: str, file_at: str, link: str = "") -> Note:
     pdf = pdf_text(content)
     if pdf.problem and not pdf.pages:
         return Note(path, name, problem=pdf.problem)
-    remark = _remark(pdf)
-    count = f"{pdf.n_pages} page{'' if pdf.n_pages == 1 else 's'}"
-    parts = [f"# {name} (Documents)\n\n{link or f'[{name}](<{name}>)'}: {count}. {remark}".rstrip()]
-    for number, page in enumerate(pdf.pages, 1):
-        if page.strip():
-            parts.append(f"## Page {number}\n\n{quoted(page)}")
-    text = "\n\n".join(parts)
-    if len(text) > MAX_PDF_CHARACTERS:
-        text = text[:MAX_PDF_CHARACTERS]
-        remark = f"{remark} The text is cut after 3 million characters.".strip()
-    return Note(path, name, f"{text}\n", path=f"{path}.md", file_at=file_at, original=content, remark=remark)
-
-
-def _remark(pdf: PdfText) -> str:
-    """Return sentences on what is missing of a file's text; "" where nothing is."""
-    n_empty = sum(not page.strip() for page in pdf.pages)
-    remarks = []
+    n_empty, remarks = sum(not page.strip() for page in pdf.pages), list[str]()  # what is missing of its text
     if pdf.pages and n_empty == len(pdf.pages):
         remarks.append("No page has text: they are pictures.")
     elif n_empty:
         remarks.append(f"{n_empty} of its pages {'has' if n_empty == 1 else 'have'} no text.")
     if len(pdf.pages) < pdf.n_pages:
         remarks.append(as_sentence(f"From page {len(pdf.pages) + 1} on it was not read: {pdf.problem}"))
-    return " ".join(remarks)
+    remark = " ".join(remarks)
+    count = f"{pdf.n_pages} page{'' if pdf.n_pages == 1 else 's'}"
+    parts = [f"# {name} (Documents)\n\n{link or f'[{name}](<{name}>)'}: {count}. {remark}".rstrip()]
+    parts += [f"## Page {number}\n\n{quoted(page)}" for number, page in enumerate(pdf.pages, 1) if page.strip()]
+    text = "\n\n".join(parts)
+    if len(text) > MAX_PDF_CHARACTERS:
+        text = text[:MAX_PDF_CHARACTERS]
+        remark = f"{remark} The text is cut after 3 million characters.".strip()
+    return Note(path, name, f"{text}\n", path=f"{path}.md", file_at=file_at, original=content, remark=remark)

@@ -167,9 +167,10 @@ def count(text: str, model: str = "") -> int:
     """Return an estimate of how many tokens a text has for a model, rather too high than too low.
 
     Args:
-        text: Any text; without surrogates.
+        text: Any text.
         model: A litellm name; families other than OpenAI's get a margin.
     """
+    text = text.encode("utf-8", "replace").decode("utf-8")  # the tokenizer takes no surrogates: bytes that are no UTF-8
     n_tokens = sum(_count_piece(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))
     is_exact = model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4"))
     return n_tokens if is_exact else int(n_tokens * _OTHERS_MARGIN)
@@ -482,9 +483,8 @@ def cost_rows(library: Library, since_day: str = "", *, of_all_devices: bool = F
         if (day := library.day_of(at)) >= since_day:
             groups[day, process, purpose, model].append(figures)
     rows = []
-    for key, group in groups.items():
+    # sorting is stable: newest day first, within a day by name
+    for key, group in sorted(sorted(groups.items()), key=lambda row: row[0][0], reverse=True):
         input_tokens, cached_tokens, output_tokens, usd = map(sum, zip(*group, strict=True))
         rows.append(CostRow(*key, len(group), input_tokens, cached_tokens, output_tokens, round(usd, 8)))
-    # sorting is stable: newest day first, within a day by name
-    rows.sort(key=lambda row: (row.process, row.purpose, row.model))
-    return sorted(rows, key=lambda row: row.day, reverse=True)
+    return rows

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -174,8 +174,8 @@ def complete(
         if stream is None:  # after a second status 422 litellm returns None instead of raising
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         completion.is_begun = True
-        with closing(_chunks(stream)) as chunks:
-            for chunk in chunks:
+        try:
+            for chunk in stream:
                 _take(chunk, completion, on_text)
                 if abandon and abandon():
                     raise ModelError("The call was given up: the person is back.", retryable=True)
@@ -188,6 +188,9 @@ def complete(
                 if len(completion.written) > max_tokens * _CHARS_PER_TOKEN:  # the server ignores the limit
                     completion.finish = completion.finish or "length"
                     break
+        finally:  # the connection is closed, so that the server stops generating
+            if close := getattr(getattr(stream, "completion_stream", None), "close", None):
+                close()
         # litellm makes up a reason where the server gave none, since the stream broke off
         if completion.finish != "length" and not getattr(stream, "received_finish_reason", None):
             completion.finish = ""
@@ -223,16 +226,6 @@ def embed(
 
 
 # --- the stream of an answer ---------------------------------------------------------------------------------------
-
-
-def _chunks(stream: Any) -> Generator[Any, None, None]:
-    """Yield the chunks of a stream; close the connection at the end, so that the server stops generating."""
-    try:
-        yield from stream
-    finally:
-        close = getattr(getattr(stream, "completion_stream", None), "close", None)
-        if close:
-            close()
 
 
 def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
@@ -418,7 +411,19 @@ def model_error(error: BaseException, endpoint: catalog.Endpoint) -> ModelError:
     if "repeating the same chunk" in text:  # litellm's message would repeat the whole text
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    failure = _failure(error)
+    failure, links = Failure(is_retryable=True, problem="the call failed", advice=_WAIT), list(_chain(error))
+    # it comes with the status for "slow down", but waiting does not help
+    codes = {str(getattr(link, name, "")) for link in links for name in ("code", "type")}
+    if "insufficient_quota" in codes or "insufficient_quota" in text:
+        failure, links = FAILURES["PaymentRequiredError"], []
+    # the first that the table has: litellm may fail while it handles an error, then the cause says what happened
+    for link in links:
+        if known := next((FAILURES[cls.__name__] for cls in type(link).__mro__ if cls.__name__ in FAILURES), None):
+            # some refusals come as a class for what may pass
+            status = getattr(link, "status_code", None) or 0
+            is_refusal = known.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES
+            failure = FAILURES[_BY_STATUS.get(status, "BadRequestError")] if is_refusal else known
+            break
     advice = failure.advice
     if failure == FAILURES["AuthenticationError"]:
         has_key = f"Check {endpoint.key_variable} in the environment where brainiac runs."
@@ -433,23 +438,6 @@ def model_error(error: BaseException, endpoint: catalog.Endpoint) -> ModelError:
         retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
         advice=advice,
     )
-
-
-def _failure(error: BaseException) -> Failure:
-    """Return the meaning of the first error in a chain that the table has; for none, a failure that may pass."""
-    links = list(_chain(error))
-    # it comes with the status for "slow down", but waiting does not help
-    codes = {str(getattr(link, name, "")) for link in links for name in ("code", "type")}
-    if "insufficient_quota" in codes or "insufficient_quota" in str(error):
-        return FAILURES["PaymentRequiredError"]
-    # litellm may fail while it handles an error: then the cause says what happened
-    for link in links:
-        if failure := next((FAILURES[cls.__name__] for cls in type(link).__mro__ if cls.__name__ in FAILURES), None):
-            # some refusals come as a class for what may pass
-            status = getattr(link, "status_code", None) or 0
-            is_refusal = failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES
-            return FAILURES[_BY_STATUS.get(status, "BadRequestError")] if is_refusal else failure
-    return Failure(is_retryable=True, problem="the call failed", advice=_WAIT)
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -520,31 +508,24 @@ class RemoteEmbedder:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return the vectors of texts, of unit norm; a query is embedded like a page."""
-        ledger = self._ledger() if self._ledger else None
+        ledger, endpoint = self._ledger() if self._ledger else None, self._endpoint
         vectors: list[list[float]] = []
         try:
             for start in range(0, len(texts), _BATCH):
-                vectors += self._batch(texts[start : start + _BATCH], ledger)
+                batch = texts[start : start + _BATCH]
+                released = released_texts(batch, endpoint)
+                # free calls to this machine are not journaled: there is one for every page and question
+                if ledger is None or (endpoint.is_local and ledger.price_of(endpoint) == catalog.FREE):
+                    vectors += embed(endpoint, released, _TIMEOUT_SECONDS, Completion())
+                    continue
+                estimate = sum(catalog.count(text, self.name) for text in batch)
+                with metered(ledger, endpoint, catalog.EMBED, estimate, 0) as completion:  # else it is not made
+                    vectors += embed(endpoint, released, _TIMEOUT_SECONDS, completion)
         except ModelError as error:
             raise _embedder_error(error) from error
         except StorageError as error:  # the costs cannot be recorded; search goes on by words alone meanwhile
             raise EmbedderError(f"recall.embedder: {error.problem}") from error
         return unit_norm(np.array(vectors, np.float32))
-
-    def _batch(self, texts: Sequence[str], ledger: catalog.Ledger | None) -> list[list[float]]:
-        """Return the vectors of one batch.
-
-        Raises:
-            ModelError: The server fails.
-            BudgetError: The call does not fit into the budget; it is not made.
-        """
-        released = released_texts(texts, self._endpoint)
-        # free calls to this machine are not journaled: there is one for every page and question
-        if ledger is None or (self._endpoint.is_local and ledger.price_of(self._endpoint) == catalog.FREE):
-            return embed(self._endpoint, released, _TIMEOUT_SECONDS, Completion())
-        estimate = sum(catalog.count(text, self.name) for text in texts)
-        with metered(ledger, self._endpoint, catalog.EMBED, estimate, 0) as completion:
-            return embed(self._endpoint, released, _TIMEOUT_SECONDS, completion)
 
 
 def _embedder_error(error: ModelError) -> EmbedderError:

@@ -60,7 +60,15 @@ def is_hidden(tree: Tree, path: str) -> bool:
     # an index page is hidden exactly if its folder is
     absolute = tree.absolute(folder if name == "_index.md" else path)
     if not absolute.is_dir():
-        return absolute.is_file() and (_is_private_file(absolute) or _is_of_private_exchange(tree, path))
+        if not absolute.is_file() or _is_private_file(absolute):
+            return absolute.is_file()
+        if not path.startswith(f"{tree.relative(tree.inbox)}/"):
+            return False
+        # a file of the inbox belongs to an exchange, of which the prompt or a response may be private
+        prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
+        names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+        responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
+        return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
     # a folder without notes is not hidden: it says nothing about anybody
     has_notes = False
     for path in tree.scan(absolute):
@@ -81,26 +89,6 @@ def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     except OSError:
         return True
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
-
-
-def _is_off_record_file(file: Path) -> bool:
-    """Return whether a file is off the record; one that cannot be read counts as such, a folder does not."""
-    try:
-        return is_off_record(read_bytes(file))
-    except OSError as error:
-        return error.errno != errno.ENAMETOOLONG
-    except ValueError:  # no file has such a name
-        return False
-
-
-def _is_of_private_exchange(tree: Tree, path: str) -> bool:
-    """Return whether a file of the inbox belongs to an exchange of which the prompt or a response is private."""
-    if not path.startswith(f"{tree.relative(tree.inbox)}/"):
-        return False
-    prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
-    names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
-    responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
-    return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 
 # --- released content ----------------------------------------------------------------------------------------------
@@ -124,12 +112,10 @@ class Released:
         Raises:
             ModelError: It was released for a model on this machine, and the endpoint is not on this machine (any more).
         """
-        if not (self.is_for_remote or endpoint.is_local):
-            raise ModelError(
-                f"`{endpoint.model}` is served at {endpoint.place} by now, not on this machine; nothing was sent.",
-                retryable=True,
-            )
-        return list(self.content)
+        if self.is_for_remote or endpoint.is_local:
+            return list(self.content)
+        where = f"`{endpoint.model}` is served at {endpoint.place} by now"
+        raise ModelError(f"{where}, not on this machine; nothing was sent.", retryable=True)
 
 
 def released_texts(texts: Iterable[str], endpoint: Endpoint) -> Released:
@@ -245,9 +231,8 @@ class Gate:
         if not self._hides_private:
             return turn
         response = turn.response and replace(turn.response, text=redact(self._library, turn.response.text))
-        return replace(
-            turn, prompt=replace(turn.prompt, text=redact(self._library, turn.prompt.text)), response=response
-        )
+        prompt = replace(turn.prompt, text=redact(self._library, turn.prompt.text))
+        return replace(turn, prompt=prompt, response=response)
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return the hits that may be shown; one in an exchange has its words that no longer hold in `former`.
@@ -276,7 +261,7 @@ class Gate:
                 text = (self._library.read_text(path) if self._hides_private or self._withheld else None) or ""
             except ConfinementError:  # a name with control characters: what stands in the file is not known
                 return False
-            shown = self._visible_part(path, text) or ""
+            shown = self._visible_part(path, text)
             hidden = _exchanges_in(text) - _exchanges_in(shown) if shown != text else set()
             self._parts[path] = None if shown == text else (unescaped(shown), hidden)
         if (parts := self._parts[path]) is None:  # all of it may be shown
@@ -284,27 +269,21 @@ class Gate:
         shown, hidden = parts
         return shown != "" and (exchange not in hidden if exchange else unescaped(words) in shown)
 
-    def _visible_part(self, path: str, text: str) -> str | None:
-        """Return the part of a file that may be shown; None where that is nothing."""
+    def _visible_part(self, path: str, text: str) -> str:
+        """Return the part of a file that may be shown."""
         text = self._withheld.rest_of(path, text)
-        return shareable_text(text) if self._hides_private else text
+        return shareable_text(text) or "" if self._hides_private else text
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
         shown = (exchange for exchange in exchanges if self.events([exchange.event]))
-        return [
-            replace(exchange, before=next(iter(self.turns([exchange.before])), None)) if exchange.before else exchange
-            for exchange in shown
-        ]
+        turns = ((exchange, self.turns([exchange.before] if exchange.before else ())) for exchange in shown)
+        return [replace(exchange, before=next(iter(before), None)) for exchange, before in turns]
 
     def _claims(self, claims: Iterable[Claim]) -> list[Claim]:
         """Return the claims all of whose exchanges and former statements may be shown."""
-        return [
-            claim
-            for claim in claims
-            if len(self.events(claim.events)) == len(claim.events)
-            and len(self._existing(claim.former)) == len(claim.former)
-        ]
+        shown = (claim for claim in claims if len(self.events(claim.events)) == len(claim.events))
+        return [claim for claim in shown if len(self._existing(claim.former)) == len(claim.former)]
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that may be shown."""
@@ -341,8 +320,14 @@ class Gate:
             return True
         if path not in self._is_visible:
             # read where it stands: a name with control characters, which no link may have, is no reason to fail
-            is_private = self._hides_private and is_hidden(self._tree, path)
-            self._is_visible[path] = not (is_private or _is_off_record_file(self._tree.absolute(path)))
+            is_private, is_off = self._hides_private and is_hidden(self._tree, path), False
+            try:
+                is_off = is_off_record(read_bytes(self._tree.absolute(path)))
+            except OSError as error:  # one that cannot be read counts as off the record, a folder does not
+                is_off = error.errno != errno.ENAMETOOLONG
+            except ValueError:  # no file has such a name
+                is_off = False
+            self._is_visible[path] = not (is_private or is_off)
         return self._is_visible[path]
 
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
@@ -369,10 +354,8 @@ class Gate:
         # `Today.md` repeats what stands elsewhere, and may be older than a word by which that became private
         is_shown = self.knows(path) and self._tree.kind_of(path) is not PathKind.TODAY
         text = self._library.read_text(path) if is_shown else None
-        if not text:
-            return text
-        shown = self._visible_part(path, text) or None
-        if shown is None or not self._hides_private:
+        shown = self._visible_part(path, text) or None if text else text
+        if not shown or not self._hides_private:
             return shown
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets

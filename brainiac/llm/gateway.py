@@ -65,8 +65,17 @@ class Gateway:
             ModelError: The call failed; `retryable` says whether waiting helps. No other engine is tried.
         """
         engine = self.engine_for(request)
-        is_ours = isinstance(engine, OfflineEngine | LiteLLMEngine)
-        result = engine.run(request) if is_ours else self._run_of_plugin(engine, request)
+        if isinstance(engine, OfflineEngine | LiteLLMEngine):
+            result = engine.run(request)
+        else:  # one of a plugin, whose request has passed the gate
+            gate = Gate.of(self._library, request, is_remote=engine.is_remote)
+            result = engine.run(gate.admit(request))
+            if isinstance(result, schemas.Answer) and isinstance(request, schemas.AnswerRequest):
+                # it may have seen a shorter list of hits: its third may be the caller's fifth
+                shown, known = gate.hits(request.hits), [(hit.path, hit.anchor, hit.text) for hit in request.hits]
+                cited = [shown[index] for index in result.cited if 0 <= index < len(shown)]
+                places = [known.index((hit.path, hit.anchor, hit.text)) for hit in cited]
+                result = result.model_copy(update={"cited": places})
         if not isinstance(result, request.result):
             raise ModelError(
                 f"The engine `{engine.name}` answered with {type(result).__name__}, not {request.result.__name__}.",
@@ -75,17 +84,6 @@ class Gateway:
         if isinstance(result, schemas.Answer) and not result.model:
             return result.model_copy(update={"model": engine.name})
         return result
-
-    def _run_of_plugin(self, engine: schemas.Engine, request: schemas.Request) -> schemas.Result:
-        """Have an engine of a plugin serve a request that has passed the gate."""
-        gate = Gate.of(self._library, request, is_remote=engine.is_remote)
-        result = engine.run(gate.admit(request))
-        if not isinstance(result, schemas.Answer) or not isinstance(request, schemas.AnswerRequest):
-            return result
-        # the engine may have seen a shorter list of hits: its third may be the caller's fifth
-        shown, known = gate.hits(request.hits), [(hit.path, hit.anchor, hit.text) for hit in request.hits]
-        cited = [shown[index] for index in result.cited if 0 <= index < len(shown)]
-        return result.model_copy(update={"cited": [known.index((hit.path, hit.anchor, hit.text)) for hit in cited]})
 
     def working_memory(
         self,
@@ -115,14 +113,11 @@ class Gateway:
         private, the offline engine takes its place.
         """
         settings = self._library.settings.llm
-        of_prompt = (
-            request.prompt.model if isinstance(request, schemas.AnswerRequest | schemas.QueriesRequest) else None
-        )
+        of_prompt = getattr(getattr(request, "prompt", None), "model", None)
         of_purpose = self.instead.get(request.purpose) or settings.models.get(request.purpose.value)
         engine = self._engine(of_prompt or of_purpose or settings.model)
-        return (
-            self._engine(schemas.OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
-        )
+        is_kept_here = engine.is_remote and is_private_request(self._library, request)
+        return self._engine(schemas.OFFLINE) if is_kept_here else engine
 
     def price_of(self, request: schemas.Request) -> Price:
         """Return the price of the engine for a request; the offline engine and those of plugins count as free.
@@ -150,10 +145,8 @@ class Gateway:
         if is_any_hidden or engine.name == schemas.OFFLINE:
             return is_any_hidden
         memory = request.short_term
-        is_any_private = any(map(is_private_event, memory.events)) or any(
-            turn.is_private for turn in request.conversation
-        )
-        if memory.is_private or is_any_private:
+        is_any_private = memory.is_private or any(turn.is_private for turn in request.conversation)
+        if is_any_private or any(map(is_private_event, memory.events)):
             return True
         # short-term memory was checked above
         pages = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
@@ -248,49 +241,20 @@ class LiteLLMEngine:
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
     def _answer(self, request: schemas.AnswerRequest) -> schemas.Answer:
-        """Have the model answer a prompt, and return the text with correct links and the pages it cites."""
-        gate = Gate.of(self._library, request, is_remote=self.is_remote)
-        room = tool_tokens(budget_tokens(self._library.settings, self.name))
-        toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        tools = toolbox.descriptions() if self._tool_rounds else ()
-        memory = self._assembler.assemble(request, model=self.name, tools=tools, gate=gate)
-        completion, tokens, cost_usd = self._answer_in_rounds(request, gate, toolbox, memory.messages)
-        text = completion.text.strip()
-        if completion.finish == "length":
-            text += CUT_OFF.format(tokens=self._max_output(request.purpose))
-        text, places = _with_true_links(self._library, request, text, toolbox.read, gate)
-        keys, cited = {key for block in memory.blocks for key in block.hits}, {path for path, _ in places}
-        return schemas.Answer(
-            text=text,
-            # a link to one statement cites that alone
-            cited=[
-                index for index, hit in enumerate(request.hits) if {(hit.path, ""), (hit.path, hit.anchor)} & places
-            ],
-            shown=[index for index, hit in enumerate(request.hits) if hit.key in keys],
-            read=toolbox.read,
-            cited_paths=sorted(cited - {hit.path for hit in request.hits}),
-            model=self.name,
-            tokens=tokens,
-            cost_usd=round(cost_usd, 8),
-        )
-
-    @property
-    def _tool_rounds(self) -> int:
-        """How often the model may call tools before it has to answer."""
-        return self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
-
-    def _answer_in_rounds(
-        self, request: schemas.AnswerRequest, gate: Gate, toolbox: Toolbox, messages: list[dict[str, Any]]
-    ) -> tuple[Completion, int, float]:
         """Have the model call tools in a bounded number of rounds, then answer.
 
         Returns:
-            The last completion, and the tokens and USD of all calls.
+            The text with correct links, and the pages it cites.
 
         Raises:
             ModelError: A call failed, or the model refused, gave an empty text twice, or asked for tools without end.
         """
-        rounds, tokens, cost_usd, was_empty = self._tool_rounds, 0, 0.0, False
+        settings, gate = self._library.settings, Gate.of(self._library, request, is_remote=self.is_remote)
+        toolbox = Toolbox(self._library, request, gate, room_tokens=tool_tokens(budget_tokens(settings, self.name)))
+        rounds = settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
+        tools = toolbox.descriptions() if rounds else ()
+        memory = self._assembler.assemble(request, model=self.name, tools=tools, gate=gate)
+        messages, tokens, cost_usd, was_empty = memory.messages, 0, 0.0, False
         # after the rounds comes one call without tools, and one more for a model whose text was empty
         for number in range(rounds + 2):
             may_call_tools = number < rounds
@@ -302,16 +266,38 @@ class LiteLLMEngine:
             tokens += completion.usage.input + completion.usage.output
             cost_usd += completion.cost_usd
             if completion.tool_calls and may_call_tools:
-                messages = [*messages, *_tool_messages(completion, toolbox)]
+                calls, results = [], []
+                for at, call in enumerate(completion.tool_calls[:MAX_CALLS]):
+                    call_id, given = call.id or f"call_{at}", toolbox.call(call.name, call.arguments)
+                    function = {"name": call.name, "arguments": call.arguments or "{}"}
+                    calls.append({"id": call_id, "type": "function", "function": function})
+                    results.append({"role": "tool", "tool_call_id": call_id, "content": given})
+                asking = {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
+                messages = [*messages, asking, *results]
                 continue
             _check_refusal(completion, self.name)
-            if completion.text.strip():
-                return completion, tokens, cost_usd
-            if was_empty:
+            if was_empty or completion.text.strip():
                 break
             was_empty = True
-        why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
-        raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
+        if not (text := completion.text.strip()):
+            why = "it kept asking for tools." if completion.tool_calls else "its text was empty, twice."
+            raise ModelError(f"`{self.name}` gave no answer: {why}", advice="Ask again, or choose another model.")
+        if completion.finish == "length":
+            text += CUT_OFF.format(tokens=self._max_output(request.purpose))
+        text, places = _with_true_links(self._library, request, text, toolbox.read, gate)
+        keys, cited = {key for block in memory.blocks for key in block.hits}, {path for path, _ in places}
+        rows = list(enumerate(request.hits))
+        return schemas.Answer(
+            text=text,
+            # a link to one statement cites that alone
+            cited=[index for index, hit in rows if {(hit.path, ""), (hit.path, hit.anchor)} & places],
+            shown=[index for index, hit in rows if hit.key in keys],
+            read=toolbox.read,
+            cited_paths=sorted(cited - {hit.path for hit in request.hits}),
+            model=self.name,
+            tokens=tokens,
+            cost_usd=round(cost_usd, 8),
+        )
 
     # --- all other purposes: JSON by a schema ------------------------------------------------------------------
 
@@ -339,7 +325,11 @@ class LiteLLMEngine:
                 said = request.said if isinstance(request, schemas.ConsolidateRequest) else ()
                 if is_cut and len(said) > 1 and not whole:
                     raise WindowError(f"`{self.name}` has too much to say on {len(said)} exchanges.") from None
-                fails, problems = fails + 1, _problems(error, completion)
+                fails, problems = fails + 1, "it was too long and was cut off; be brief"  # in words for the model
+                if not text.strip():
+                    problems = "it was empty"
+                elif not is_cut:
+                    problems = schemas.problems_in(error)
                 # cut, since the answer of a model that did not stop would fill its window
                 text, ask = text[:4000], ASK_AGAIN.format(problems=problems)
             else:
@@ -352,11 +342,8 @@ class LiteLLMEngine:
                 # one that never ends is not gone on with for ever
                 if not (is_cut and more) or len(whole) >= schemas.MAX_ROWS:
                     return schemas.Consolidation(operations=whole[: schemas.MAX_ROWS], unread=unread)
-            messages = [
-                *messages,
-                {"role": "assistant", "content": text or "(nothing)"},
-                {"role": "user", "content": ask},
-            ]
+            answered = {"role": "assistant", "content": text or "(nothing)"}
+            messages = [*messages, answered, {"role": "user", "content": ask}]
         if whole:  # what was to follow is asked about by name
             unread.append(schemas.Unread(text="", problem=f"what was to follow: {problems}"))
             return schemas.Consolidation(operations=whole, unread=unread)
@@ -426,26 +413,6 @@ def _check_refusal(completion: Completion, model: str) -> None:
         raise ModelError(f"`{model}` refused to answer{words}.", advice="Rephrase the prompt, or choose another model.")
     if not completion.finish:
         raise ModelError(f"The answer of `{model}` broke off.", retryable=True)
-
-
-def _problems(error: ValidationError, completion: Completion) -> str:
-    """Return what is wrong with an answer that does not validate, in words for the model."""
-    if not completion.text.strip():
-        return "it was empty"
-    if completion.finish == "length":
-        return "it was too long and was cut off; be brief"
-    return schemas.problems_in(error)
-
-
-def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Run the tools that the model called; return the messages with its calls and their results."""
-    calls, results = [], []
-    for number, call in enumerate(completion.tool_calls[:MAX_CALLS]):
-        call_id = call.id or f"call_{number}"
-        function = {"name": call.name, "arguments": call.arguments or "{}"}
-        calls.append({"id": call_id, "type": "function", "function": function})
-        results.append({"role": "tool", "tool_call_id": call_id, "content": toolbox.call(call.name, call.arguments)})
-    return [{"role": "assistant", "content": completion.text or None, "tool_calls": calls}, *results]
 
 
 def _with_true_links(

@@ -121,7 +121,13 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     asks = request.wants_list or any(map(ends_as_question, pieces(prompt)))
     folder, logged = posixpath.dirname(request.prompt.path), {event.id for event in request.short_term.events}
     parts = [] if ends_as_question(prompt) or request.off_record else [NOTED]
-    if chosen := of_days(hits):
+    # What people said on the days asked about, in order of time: of more than are shown the best, and each text once,
+    # at the time of its message, as a statement bears only a day; of one second the earlier message has the smaller id.
+    said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
+    by_text = {hit.text: index for index, hit in reversed(said)}
+    times = {hit.text: (hit.at, hit.anchor) for _, hit in said if hit.kind != "statement"}
+    chosen = sorted(by_text.values())[:MAX_LISTED]
+    if chosen := sorted(chosen, key=lambda index: times.get(hits[index].text, (hits[index].at, ""))):
         parts += [FOUND, listing(hits, chosen, folder, request.zone)]
     else:
         chosen = passages(hits, prompt)
@@ -202,20 +208,6 @@ def quotations(
             yield LATER.format(day=day_in(zone, newest.at), words=later)
 
 
-def of_days(hits: Sequence[Hit]) -> list[int]:
-    """Return the indices of what people said on the days asked about, in order of time; [] where more is asked.
-
-    Of more than are shown the best, and each text once: at the time of its message, as a statement bears only a day.
-    """
-    said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
-    by_text = {hit.text: index for index, hit in reversed(said)}
-    # of one second the earlier message has the smaller id
-    times = {hit.text: (hit.at, hit.anchor) for _, hit in said if hit.kind != "statement"}
-    return sorted(
-        sorted(by_text.values())[:MAX_LISTED], key=lambda index: times.get(hits[index].text, (hits[index].at, ""))
-    )
-
-
 def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinfo | None) -> str:
     """Return a list of what was said: the first line of each text, its day, and a link.
 
@@ -265,23 +257,18 @@ def summarize(request: schemas.SummarizeRequest) -> str:
         return ""
     count, since = len(events), day_in(request.now.tzinfo, min(event.at for event in events))
     own = [event for event in events if event.origin == PERSON and not event.id.startswith(LINE)]
-    beginnings = (_beginning(event.user) for event in sorted(own, key=lambda event: (event.at, event.id)))
-    quotes = " ".join([f"“{beginning}”" for beginning in beginnings if beginning][-MAX_LAST_SAID:])
+    quoted = []
+    for event in sorted(own, key=lambda event: (event.at, event.id)):
+        # the sentences that it begins with, commands left out, of its first block: a too long one is not cut
+        first_block = next(iter(markdown.blocks_of(parse_commands(event.user)[1])), "")
+        sentences = list(map(markdown.one_line, pieces(markdown.without_link_targets(first_block))))
+        beginnings = (" ".join(sentences[:count]) for count in range(len(sentences), 0, -1))
+        quoted += [text for text in beginnings if 0 < len(text) <= LAST_SAID_CHARACTERS][:1]
+    quotes = " ".join(f"“{text}”" for text in quoted[-MAX_LAST_SAID:])
     pages = f" Pages: {', '.join(dict.fromkeys(request.titles))}." if request.titles else ""
     return (
         f"{count} exchange{'' if count == 1 else 's'} since {since}.{pages}{f' Last said: {quotes}' if quotes else ''}"
     )
-
-
-def _beginning(said: str) -> str:
-    """Return the sentences that a message begins with, commands left out, of its first block; "" for none.
-
-    They have at most `LAST_SAID_CHARACTERS`: a longer sentence is not cut but left out.
-    """
-    first_block = next(iter(markdown.blocks_of(parse_commands(said)[1])), "")
-    sentences = list(map(markdown.one_line, pieces(markdown.without_link_targets(first_block))))
-    beginnings = (" ".join(sentences[:count]) for count in range(len(sentences), 0, -1))
-    return next((text for text in beginnings if len(text) <= LAST_SAID_CHARACTERS), "")
 
 
 def organize(request: schemas.OrganizeRequest) -> schemas.Proposals:

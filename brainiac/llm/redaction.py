@@ -401,7 +401,12 @@ def _is_random(word: str) -> bool:
     from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
 
     core = word.strip(".,:!?")
-    if len(core) < _ENTROPY_LENGTH or not _could_be_key(core) or _is_path(core):
+    if len(core) < _ENTROPY_LENGTH or not _could_be_key(core):
+        return False
+    parts = re.split(r"[/\\]", core)
+    # a path or an address: hardly any random key has a part that is spelled like a name between slashes
+    is_path = "://" in core or (len(parts) > 1 and any(map(_FOLDER_NAME.fullmatch, parts)))
+    if is_path and not re.fullmatch(r"[A-Za-z0-9/+]{40}", core):  # the form of AWS's secret keys
         return False
     if re.fullmatch(r"[A-Za-z]\w*_[0-9a-f]{32,}", core):  # a key with its kind before it
         return True
@@ -412,12 +417,3 @@ def _is_random(word: str) -> bool:
         n_spelled = sum(map(len, _SPELLED.findall(core)))
         is_name = 2 * n_spelled > len(core)  # in camel case, or of a model
     return not is_name and Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
-
-
-def _is_path(word: str) -> bool:
-    """Return whether a word with slashes is a path or address, and not a key."""
-    if re.fullmatch(r"[A-Za-z0-9/+]{40}", word):
-        return False  # the form of AWS's secret keys
-    parts = re.split(r"[/\\]", word)
-    # one part that is spelled like a name is enough: hardly any random key has one between slashes
-    return "://" in word or (len(parts) > 1 and any(map(_FOLDER_NAME.fullmatch, parts)))

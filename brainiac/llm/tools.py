@@ -85,9 +85,7 @@ class Toolbox:
 
     def __init__(self, library: Library, request: AnswerRequest, gate: Gate, *, room_tokens: int = TOOL_TOKENS) -> None:
         self._library, self._request, self._gate = library, request, gate
-        self._room_tokens = room_tokens
-        self._hits = list(request.hits)
-        self.read: list[str] = []
+        self._room_tokens, self._hits, self.read = room_tokens, list(request.hits), list[str]()
         self._tools: dict[str, tuple[type[_Parameters], Callable[[Any], str]]] = {
             "search_memories": (SearchMemories, self._search),
             "read_memory": (ReadMemory, self._read),
@@ -165,26 +163,31 @@ class Toolbox:
             raise _ToolError(f"no folder `{parameters.path}`.")
         names = names_in(self._library, self._gate, folder)
         lines = [f"- {safe_line(name)}" for name in names[:MAX_ENTRIES]]
-        if len(names) > MAX_ENTRIES:
-            lines.append(f"… and {len(names) - MAX_ENTRIES} more")
+        lines += [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
         return quoted("\n".join(lines)) if lines else "Empty."
 
     def _follow(self, parameters: FollowLinks) -> str:
         """Return the pages that a page links to, and those that link to it."""
         page = self._page(parameters.id)
-        groups = (("Links to", self._pages.linked_from(page)), ("Linked from", self._pages.linking_to(page)))
+        groups = {"Links to": self._pages.linked_from(page), "Linked from": self._pages.linking_to(page)}
         lines = []
-        for title, pages in groups:
-            lines.append(f"{title}:")
+        for title, pages in groups.items():
             links = [reference(other.title, other.path, other.uuid) for other in pages[:MAX_ENTRIES]]
-            lines += [f"- {link}" for link in links or ["none"]]
+            lines += [f"{title}:", *(f"- {link}" for link in links or ["none"])]
         return "\n".join(lines)
 
     def _exchange(self, parameters: ReadExchange) -> str:
         """Return an exchange word for word: from short-term memory, the inbox, or a page that was found."""
-        events = [event for event in self._request.short_term.events if event.id == parameters.id]
-        if not events:  # a path names a file of the inbox, an id an exchange on a page
-            events = self._from_inbox(parameters.id) if "/" in parameters.id else self._from_hits(parameters.id)
+        name, events = parameters.id, [event for event in self._request.short_term.events if event.id == parameters.id]
+        if not events and "/" in name:  # a path names a file of the inbox
+            events = self._from_inbox(name)
+        # an id names an exchange on the page of a day among the hits of this answer
+        hits = [] if events or "/" in name else self._hits
+        for path in dict.fromkeys(hit.path for hit in hits if (hit.kind, hit.anchor) == ("exchange", name)):
+            text = self._gate.read_note(path, tops=("memory",)) or ""
+            if events := [event for event in parse_exchanges(text) if event.id == name]:
+                self._note_read(path)
+                break
         if not (events := self._gate.events(events)):
             raise _ToolError(f"no exchange `{parameters.id}`.")
         event = replace(events[0], at=moment_in(self._library.zone, events[0].at))
@@ -206,16 +209,6 @@ class Toolbox:
         turns = [Exchange("", prompt, response, at)] if prompt.remember else []
         return list(map(event_of, self._gate.turns(turns)))
 
-    def _from_hits(self, exchange_id: str) -> list[StmEvent]:
-        """Return an exchange from the page of a day among the hits of this answer; [] where no hit has it."""
-        paths = dict.fromkeys(hit.path for hit in self._hits if (hit.kind, hit.anchor) == ("exchange", exchange_id))
-        for path in paths:
-            text = self._gate.read_note(path, tops=("memory",)) or ""
-            if events := [event for event in parse_exchanges(text) if event.id == exchange_id]:
-                self._note_read(path)
-                return events
-        return []
-
     @cached_property
     def _pages(self) -> ShownPages:
         return ShownPages(self._library, self._gate)
@@ -226,8 +219,7 @@ class Toolbox:
         Raises:
             _ToolError: It means none, or several.
         """
-        matches = self._pages.find(link)
-        if len(matches) != 1:
+        if len(matches := self._pages.find(link)) != 1:
             raise _ToolError(f"no memory `{link}`.")
         return matches[0]
 

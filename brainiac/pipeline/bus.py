@@ -11,16 +11,13 @@ import sched
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, StorageError, storage_trouble
 from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
-from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
 from brainiac.library import read_prompt
@@ -31,55 +28,10 @@ from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.tree import Stamp, stamp_of
 
-
-class AccessLogTail:
-    """Reads the lines that are added to the access log; one thread at a time.
-
-    Args:
-        path: The log.
-        mark: The `mark` of an earlier run, to go on where that ended; None: begin at the log's present end.
-    """
-
-    def __init__(self, path: Path, mark: dict[str, Any] | None) -> None:
-        self._path = path
-        self._offset, self._last_line = (int(mark["offset"]), str(mark["last"]).encode()) if mark else (0, b"")
-        if mark is None:
-            self.read()  # nobody is told of the lines that are there already
-
-    @property
-    def mark(self) -> dict[str, Any]:
-        """How far the log was read: the offset, and the last line read, by which `read` finds its place again."""
-        return {"offset": self._offset, "last": self._last_line.decode("utf-8", "replace")}
-
-    def read(self) -> Sequence[AccessEntry]:
-        """Return the entries in the whole lines that were added since the last call.
-
-        Organization removes old lines at the front. Where the last line read is gone too, all is read.
-        """
-        line = self._last_line + b"\n"
-        try:
-            with open(self._path, "rb") as log:
-                log.seek(max(0, self._offset - len(line)))
-                if self._offset and log.read(len(line)) != line:  # it stands elsewhere now
-                    log.seek(0)
-                    position = log.read().rfind(line)
-                    self._offset = position + len(line) if position >= 0 else 0
-                log.seek(self._offset)
-                content = log.read()
-        except FileNotFoundError:
-            self._offset, self._last_line = 0, b""
-            return []
-        whole_lines = content[: content.rfind(b"\n") + 1]
-        self._offset += len(whole_lines)
-        if whole_lines:
-            self._last_line = whole_lines[:-1].rpartition(b"\n")[2]
-        return parse_access_log(whole_lines.decode("utf-8", "replace")).entries
-
-
 FOREGROUND_WORKERS = 4
 BURST = 32  # prompts that wait; while more do, no text gets its vector, which may wait until they are answered
 STOP_SECONDS = 5.0
-MAX_RETRY_SECONDS = 60.0
+MAX_RETRY_SECONDS = 60.0  # between two attempts: twice as long each time, and no longer
 GIT_SECONDS = 2.0  # between two looks whether git has finished
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 MERGE_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
@@ -90,23 +42,24 @@ class Bus:
 
     Args:
         brain: The brain.
-        tail: Reads the new lines of the access log.
 
     Attributes:
         conflicted: Paths of files that may have git's conflict markers; only the notice tier uses it once the bus has
             started.
     """
 
-    def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
-        self._brain, self.tail = brain, tail
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
         self._changed = threading.Condition()
         self._hints: dict[str, None] = {}  # absolute paths to check, in order, each once
         self._is_checking = False  # whether the bus's thread is checking paths that are no hints any more
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
-        self._due: set[Callable[[], None]] = set()  # the jobs of `_soon` whose timers run
+        self._is_merge_due = False
         self.conflicted: set[str] = set()
-        self.settler = watch.Settler(self._pace, lambda path: watch.ends_with_send(brain.tree.absolute(path)))
+        self.settler = watch.Settler(
+            lambda: brain.settings.inbox, lambda path: watch.ends_with_send(brain.tree.absolute(path))
+        )
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
         self.ahead = KeyedExecutor("ahead", 1, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
@@ -143,8 +96,16 @@ class Bus:
             self._changed.notify_all()
 
     def rescan(self) -> None:
-        """Scan the tree and check every file that changed."""
-        self.notice.submit("rescan", self._rescan)
+        """Look at each file whose stamp differs from the settled one: a change that watching missed."""
+
+        def look() -> None:
+            self._brain.answered.refresh()
+            self._look_at_sources()
+            beside = watch.folders_beside(self._brain)
+            for path in watch.changed_paths(self._brain.tree, self.settler.settled, beside):
+                self.look(str(self._brain.tree.absolute(path)))
+
+        self.notice.submit("rescan", look)
 
     def later(self, seconds: float, job: Callable[[], None]) -> None:
         """Run a short job in the bus's own thread after a number of seconds."""
@@ -188,10 +149,6 @@ class Bus:
                 if due is not None and not self._is_working:
                     clock.skip(due - clock.monotonic())
                 self._changed.wait()
-
-    def _pace(self) -> watch.Pace:
-        inbox = self._brain.settings.inbox
-        return watch.Pace(inbox.settle_ms / 1000, inbox.typing_seconds)
 
     def _conversation(self, path: str) -> str:
         """Return the conversation of a prompt, which is the key of its jobs."""
@@ -248,9 +205,6 @@ class Bus:
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
-        if kind is PathKind.ACCESS_LOG:  # unlike other files it need not rest first
-            self._soon(self._pace().settle_seconds, self._read_log)
-            return
         if kind is PathKind.IGNORED and original_of(relative) is not None:  # a sync tool's conflict copy
             self._soon_merge()
         if kind in (PathKind.IGNORED, PathKind.JOURNAL) or relative == tree.layout.logs:
@@ -326,31 +280,16 @@ class Bus:
         finally:
             self._submit_notice(change)
 
-    def _soon(self, seconds: float, job: Callable[[], None]) -> None:
-        """Run a short job after some seconds; once, however often that is asked for meanwhile."""
+    def _soon_merge(self) -> None:
+        """Have `merge_versions` run when a sync tool has finished writing: once, however often it is asked for."""
 
         def run() -> None:
-            self._due.discard(job)
-            job()
+            self._is_merge_due = False
+            self.notice.submit("versions", self.merge_versions)
 
-        if job not in self._due:
-            self._due.add(job)
-            self.later(seconds, run)
-
-    def _soon_merge(self) -> None:
-        """Have `merge_versions` run when a sync tool has finished writing."""
-        self._soon(max(MERGE_SECONDS, self._pace().settle_seconds), self._submit_merge)
-
-    def _submit_merge(self) -> None:
-        self.notice.submit("versions", self.merge_versions)
-
-    def _read_log(self) -> None:
-        """Read the new lines of the access log and submit the hook `access_log_grew`."""
-        log = self._brain.tree.access_log
-        # before reading: a line added in between changes the stamp, and the rescan sees it
-        self.settler.set_settled(self._brain.tree.relative(log), stamp_of(log))
-        if entries := self.tail.read():
-            self.far.submit("access log", partial(self.dispatcher.call, "access_log_grew", entries=entries))
+        if not self._is_merge_due:
+            self._is_merge_due = True
+            self.later(max(MERGE_SECONDS, self._brain.settings.inbox.settle_ms / 1000), run)
 
     def merge_versions(self) -> None:
         """Merge what two devices wrote: conflict copies, moved pages, conflict markers; what has to wait stays."""
@@ -394,33 +333,29 @@ class Bus:
             self.later(error.again_in_seconds, again)
         except StorageError as error:
             brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
-            self.later(_seconds_before(attempt + 1), partial(again, attempt=attempt + 1))
+            self.later(min(MAX_RETRY_SECONDS, 2.0**attempt), partial(again, attempt=attempt + 1))
         else:
-            self._follow_up(change, recorded, is_written=is_written)
-
-    def _follow_up(self, change: FileChange, recorded: FileChange | None, *, is_written: bool) -> None:
-        """Pass on a change that was recorded just now; None in `recorded`: the journal had it already."""
-        path = change.path
-        if not is_written:
+            path = change.path
+            if not is_written:
+                if recorded is not None:
+                    brain.recall.note_change(path)
+                # a prompt may wait because it could not be read: a `chmod` that permits it changes but the change time
+                is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
+                if change.kind in TO_ANSWER and (recorded is not None or is_waiting):
+                    self.ask(path)
+            elif recorded is None and change.kind in TO_ANSWER:
+                # the commit of the answer recorded the prompt; the hooks have not heard of it yet
+                recorded = change
             if recorded is not None:
-                self._brain.recall.note_change(path)
-            # a prompt may wait because it could not be read: a `chmod` that permits it changes but the change time
-            is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
-            if change.kind in TO_ANSWER and (recorded is not None or is_waiting):
-                self.ask(path)
-        elif recorded is None and change.kind in TO_ANSWER:
-            # the commit of the answer recorded the prompt; the hooks have not heard of it yet
-            recorded = change
-        if recorded is not None:
-            if is_marked(self._brain, path):
-                self.conflicted.add(path)
-            # a new page may be one that another device moved here, or that stands again where it was moved from, or a
-            # copy
-            if path in self.conflicted or (recorded.action == "created" and change.kind in _PAGES):
-                self._soon_merge()
-            self.pass_on(recorded)
-        elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
-            self.retry()
+                if is_marked(brain, path):
+                    self.conflicted.add(path)
+                # a new page may be one that another device moved here, or that stands again where it was moved from, or
+                # a copy
+                if path in self.conflicted or (recorded.action == "created" and change.kind in _PAGES):
+                    self._soon_merge()
+                self.pass_on(recorded)
+            elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
+                self.retry()
 
     def pass_on(self, change: FileChange) -> None:
         """Call the hooks for a recorded change, and process responses, deletions and settings."""
@@ -439,17 +374,17 @@ class Bus:
             self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
 
     def _submit_response(self, path: str, attempt: int = 1) -> None:
-        likeliest_prompt = next(iter(prompt_path_of(path)), path)
-        self.foreground.submit(self._conversation(likeliest_prompt), lambda: self._take_response(path, attempt))
+        """Have a response recorded; where the disk fails, or a file changed meanwhile, try again later."""
 
-    def _take_response(self, path: str, attempt: int) -> None:
-        """Record a response; where the disk fails, or a file changed meanwhile, try again later."""
-        try:
-            with storage_trouble():
-                self.inbox.take_response(path)
-        except (ConflictError, StorageError) as error:
-            self._brain.log.warning("response_postponed", path=path, problem=str(error))
-            self.later(_seconds_before(attempt + 1), partial(self._submit_response, path, attempt + 1))
+        def take() -> None:
+            try:
+                with storage_trouble():
+                    self.inbox.take_response(path)
+            except (ConflictError, StorageError) as error:
+                self._brain.log.warning("response_postponed", path=path, problem=str(error))
+                self.later(min(MAX_RETRY_SECONDS, 2.0**attempt), partial(self._submit_response, path, attempt + 1))
+
+        self.foreground.submit(self._conversation(next(iter(prompt_path_of(path)), path)), take)
 
     def retry(self, paths: Collection[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths; None for all, a held backlog only where it is free."""
@@ -464,13 +399,6 @@ class Bus:
             self.learn_folders()
             self._brain.recall.rescan()
 
-    def _rescan(self) -> None:
-        """Look at each file whose stamp differs from the settled one: a change that watching missed."""
-        self._brain.answered.refresh()
-        self._look_at_sources()
-        for path in watch.changed_paths(self._brain.tree, self.settler.settled, watch.folders_beside(self._brain)):
-            self.look(str(self._brain.tree.absolute(path)))
-
     def _log_bug(self, error: BaseException) -> None:
         """Log an unexpected error; trouble with the disk is a warning, since the work is done again later."""
         if isinstance(error, OSError | sqlite3.Error):
@@ -479,8 +407,3 @@ class Bus:
             self._brain.log.warning("job_postponed", problem=error.problem)
         else:
             self._brain.log.error("job_failed", error=repr(error), exc_info=error)
-
-
-def _seconds_before(attempt: int) -> float:
-    """Return how long to wait before the second or a later attempt: twice as long each time, a minute at most."""
-    return min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))

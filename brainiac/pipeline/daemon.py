@@ -8,8 +8,8 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,11 @@ from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.library import read_prompt
-from brainiac.pipeline.bus import AccessLogTail, Bus
+from brainiac.pipeline.bus import Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
-from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, untaken_files
+from brainiac.pipeline.inbox import Inbox, Pending, find_backlog, is_free, untaken_files
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
-from brainiac.storage.database import RunState, read_run_state, write_run_state
+from brainiac.storage.database import RunState, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import Stamp
@@ -80,12 +80,9 @@ class QuietTimer:
         self._bus.later(step - idle if idle < step else step, self._tick)
         is_busy = self._bus.foreground.pending or self._bus.near.pending or self._bus.far.pending
         if idle >= step and not is_busy:
-            self._bus.far.submit("quiet", self._call_quiet)
-
-    def _call_quiet(self) -> None:
-        """Call `quiet` where this device runs the processes, and the hook of the same meaning for every device."""
-        for hook in ("quiet", ON_ANY_DEVICE):
-            self._bus.dispatcher.call(hook, idle_seconds=self.idle_seconds)
+            # `quiet` where this device runs the processes, and the hook of the same meaning on every device
+            for hook in ("quiet", ON_ANY_DEVICE):
+                self._bus.far.submit("quiet", partial(self._bus.dispatcher.call, hook, idle_seconds=idle))
 
 
 # --- the daemon -------------------------------------------------------------------------------------------------------
@@ -121,8 +118,7 @@ class Daemon:
         self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered, self._tell = brain, is_backlog_answered, tell
         self._serving, self._stop_request = Serving(brain), threading.Event()
-        former = read_run_state(brain.database)
-        self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
+        self.bus = Bus(brain)
         self.watcher = Watcher(
             brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
         )
@@ -235,14 +231,14 @@ class Daemon:
             self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = find_backlog(self._brain, stamps)
         # these cost no model call
-        to_process = {*waiting.moved, *waiting.withdrawn, *untaken_files(self._brain, stamps)}
+        to_process = {*waiting.changed, *untaken_files(self._brain, stamps)}
         is_small = len(waiting.unanswered) <= self._brain.settings.inbox.backlog_limit
         if is_small or self._is_backlog_answered or is_free(self._brain):
             to_process.update(waiting.unanswered)
         else:
             reason = f"{len(waiting.unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
             for path in waiting.unanswered:
-                self.bus.inbox.hold(path, reason, is_backlog=True)
+                self.bus.inbox.hold(Pending(path, reason, is_held=True))
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():
@@ -279,16 +275,16 @@ class Daemon:
         """Write the daemon's state and reload plugins that changed, every second."""
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
         self._report()
+
+        def reload() -> None:  # and watch the folders that changed plugins add
+            self._tell_plugin_states(self._brain.plugins.reload())
+            self.bus.later(0, self.bus.learn_folders)
+            self.bus.notice.submit("watch", self.watcher.check)
+
         stamp = self._brain.plugins.stamp()
         if stamp != self._plugins_stamp:
             self._plugins_stamp = stamp
-            self.bus.notice.submit("plugins", self._reload_plugins)
-
-    def _reload_plugins(self) -> None:
-        """Load changed plugins and watch the folders that they add."""
-        self._tell_plugin_states(self._brain.plugins.reload())
-        self.bus.later(0, self.bus.learn_folders)
-        self.bus.notice.submit("watch", self.watcher.check)
+            self.bus.notice.submit("plugins", reload)
 
     def _tell_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
         """Tell the person the state of each of the brain's own plugins, with the reason where one does not run."""
@@ -310,7 +306,6 @@ class Daemon:
             pid=0 if is_stopped else os.getpid(),
             watch=asdict(self.watcher.health()),
             pending=[asdict(pending) for pending in self.bus.inbox.pending],
-            access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,
         )
@@ -343,15 +338,15 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     Raises:
         LockedError: A daemon serves this brain, of this home or another; that one answers the prompts.
     """
-    events: list[Event] = []
-    brain.on_event(events.append)
+    recorded: list[Event] = []
+    brain.on_event(recorded.append)
     daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
     daemon.start(is_watching=False)
     try:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    n_answered = sum(event.kind == PromptAnswered.kind for event in events)
+    n_answered = sum(event.kind == PromptAnswered.kind for event in recorded)
     reasons = {pending.prompt: pending.reason for pending in daemon.bus.inbox.pending}
     return Outcome(n_answered, daemon.bus.dispatcher.exchanges, len(reasons), reasons)
 
@@ -382,15 +377,13 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         withdraw_private(brain, prompt)
     if not is_again and (response := _present_response(brain, prompt)):
         return response
-    events: list[Event] = []
-    brain.on_event(events.append)
-    try:
-        brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
-    finally:
-        brain.observed.note_change(path)  # no answer's commit has recorded it where this failed
-    for event in events:
+    with _reflected(brain) as recorded:
+        try:
+            brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+        finally:
+            brain.observed.note_change(path)  # no answer's commit has recorded it where this failed
+    for event in recorded:
         if isinstance(event.what, ExchangeEvent) and event.what.response:
-            _reflect(brain, event)
             return brain.tree.absolute(event.what.response)
     if response := _present_response(brain, prompt):
         return response  # another process was quicker
@@ -448,24 +441,22 @@ def capture_one(brain: Brain, path: str) -> None:
     require_active(brain)
     require_alone(brain)
     brain.committer.recover()
-    events: list[Event] = []
-    brain.on_event(events.append)
-    Inbox(brain, ask_later=lambda path, seconds: None).take(path)
-    for event in list(events):  # reflecting records further events
-        if isinstance(event.what, ExchangeEvent):
-            _reflect(brain, event)
+    with _reflected(brain):
+        Inbox(brain, ask_later=lambda path, seconds: None).take(path)
 
 
-def _reflect(brain: Brain, event: Event) -> None:
-    """Hand an exchange to the plugins; where that fails, the next daemon hands it out again.
+@contextmanager
+def _reflected(brain: Brain) -> Iterator[list[Event]]:
+    """Hand the exchanges of a block to the plugins at its end; where that fails, the next daemon hands them out again.
 
     On a device that does not run the processes nothing is handed out: the one that does finds it in the journal.
     """
-    if not brain.is_active:
-        return
-    exchange = exchange_of(brain, event)
-    try:
-        if exchange is not None:
+    recorded: list[Event] = []
+    brain.on_event(recorded.append)
+    yield recorded
+    exchanges = [exchange_of(brain, event) for event in recorded] if brain.is_active else []
+    for exchange in filter(None, exchanges):
+        try:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
-    except (errors.ModelError, errors.ConflictError) as error:
-        brain.log.warning("reflection_postponed", event=event.id, problem=str(error))
+        except (errors.ModelError, errors.ConflictError) as error:
+            brain.log.warning("reflection_postponed", event=exchange.id, problem=str(error))

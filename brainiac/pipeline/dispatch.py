@@ -15,6 +15,7 @@ from typing import Any
 from brainiac import errors, events
 from brainiac.brain import Brain
 from brainiac.clock import iso
+from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Exchange, is_off_record, parse_prompt, parse_response
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.external_edits import FOUND
@@ -229,23 +230,17 @@ class HookDispatcher:
     def _call_memory_hook(self, action: str, path: str, old_path: str | None) -> None:
         """Call `memory_created`, `memory_modified`, `memory_moved` or `memory_deleted` for a page."""
         hook = f"memory_{action}"
-        if not self._brain.plugins.has(hook):
+        more: dict[str, Any] = {"old_path": old_path} if action == "moved" else {}
+        text = None if action == "deleted" else self._brain.read_text(path)
+        # without a text it was deleted since: the hook for that comes next
+        if not self._brain.plugins.has(hook) or (text is None and action != "deleted"):
             return
-        if action == "deleted":
-            self.call(hook, path=path)
-            return
-        from brainiac.formats.page import parse_memory  # only for a changed page
-
-        text = self._brain.read_text(path)
-        if text is None:
-            return  # deleted since: the hook for that comes next
         try:
-            memory = parse_memory(path, text)
+            more |= {} if text is None else {"memory": parse_memory(path, text)}
         except errors.FormatError as error:
             self._brain.log.warning("memory_unreadable", path=path, problem=str(error))
-            return
-        more = {"old_path": old_path} if action == "moved" else {}
-        self.call(hook, path=path, memory=memory, **more)
+        else:
+            self.call(hook, path=path, **more)
 
     # --- exchanges --------------------------------------------------------------------------------------
 

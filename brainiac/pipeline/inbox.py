@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from brainiac import errors, events
 from brainiac.brain import Brain
@@ -36,14 +37,13 @@ class Backlog:
 
     Attributes:
         unanswered: Prompts to answer, notes to capture, and files that cannot be parsed.
-        moved: Answered prompts that were moved and whose responses were not.
-        withdrawn: Answered prompts that became private or off the record after they were answered.
+        changed: Answered prompts that were moved and whose responses were not, or that became private or off the record
+            after they were answered.
         problems: What is wrong with those of the unanswered that cannot be processed as they are, by path.
     """
 
     unanswered: list[str] = field(default_factory=list)
-    moved: list[str] = field(default_factory=list)
-    withdrawn: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -61,13 +61,12 @@ def find_backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
                 prompt = read_prompt(brain, path)
                 if prompt is None:
                     continue
-                if brain.answered.moved_from(prompt) is not None:
-                    backlog.moved.append(path)
-                elif not brain.answered.is_answered(prompt):
+                is_moved = brain.answered.moved_from(prompt) is not None
+                if not is_moved and not brain.answered.is_answered(prompt):
                     backlog.unanswered.append(path)
                 # marked while no daemon ran: what was remembered of it is withdrawn now
-                elif prompt.private or not prompt.remember:
-                    backlog.withdrawn.append(path)
+                elif is_moved or prompt.private or not prompt.remember:
+                    backlog.changed.append(path)
         except (errors.UserError, errors.StorageError) as error:  # of this path alone: all others are processed
             backlog.unanswered.append(path)
             backlog.problems[path] = problem_of(error)
@@ -141,9 +140,11 @@ class Inbox:
         with self._mutex:
             return list(self._pending.values())
 
-    def hold(self, path: str, reason: str, *, is_backlog: bool = False) -> None:
-        """Let a prompt wait until its file, its error file or the settings change; a backlog until a person says so."""
-        self._record_waiting(Pending(path, reason, is_held=is_backlog))
+    def hold(self, pending: Pending) -> None:
+        """Let a prompt wait until its file, its error file or the settings change, or it is tried again."""
+        with self._mutex:
+            self._pending[pending.prompt] = pending
+        self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)
 
     def take(self, path: str) -> None:
         """Process the prompt, note or other file at a path; where the disk fails, try again later.
@@ -156,7 +157,7 @@ class Inbox:
         except errors.StorageError as error:
             self._retry_later(path, error.problem, max_seconds=MAX_STORAGE_SECONDS)
         except errors.UserError as error:
-            self.hold(path, problem_of(error))
+            self.hold(Pending(path, problem_of(error)))
 
     def _process(self, path: str) -> None:
         """Answer a prompt, capture a note, or take in a file; write an error file where it cannot be parsed.
@@ -167,7 +168,7 @@ class Inbox:
             if self._brain.tree.kind_of(path) not in events.TO_ANSWER:
                 self._take_file(path)
             elif is_marked(self._brain, path):
-                self.hold(path, "holds conflict markers of git; both versions are merged first")
+                self.hold(Pending(path, "holds conflict markers of git; both versions are merged first"))
             elif prompt := read_prompt(self._brain, path):
                 self._process_prompt(prompt)
             else:
@@ -192,7 +193,7 @@ class Inbox:
             self._clear(prompt.path)
         elif not self._brain.answers_here(prompt):
             reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
-            self._record_waiting(Pending(prompt.path, reason, is_for_device=True))
+            self.hold(Pending(prompt.path, reason, is_for_device=True))
         elif prompt.is_capture or not prompt.answer:
             if prompt.remember:  # off the record not even that is recorded
                 self._record_exchange(events.NoteCaptured, prompt)
@@ -267,27 +268,14 @@ class Inbox:
         )
         self._brain.commit(event, by=BY, changes=changes)
 
-    def _record_exchange(
-        self,
-        kind: type[events.ExchangeEvent],
-        prompt: prompts.Prompt,
-        response: str | None = None,
-        response_hash: str = "",
-    ) -> None:
+    def _record_exchange(self, kind: type[events.ExchangeEvent], prompt: prompts.Prompt, **response: str) -> None:
         """Record a note, or a response that no plugin wrote; the event leads to the hook `response_arrived`."""
-        raw = self._brain.read(prompt.path)
+        raw, values = self._brain.read(prompt.path), dict[str, Any](response=None) | response
         if raw is None:
             return
-        exchange = kind(
-            prompt=prompt.path,
-            prompt_id=self._id_of(prompt.path),
-            prompt_sha256=prompt.sha256,
-            response=response,
-            response_hash=response_hash,
-            origin=prompt.origin,
-            author=prompt.by,
-        )
         changes = [events.observe(prompt.path, raw)] if prompt.remember else []
+        values |= {"prompt_id": self._id_of(prompt.path), "prompt_sha256": prompt.sha256}
+        exchange = kind(prompt=prompt.path, origin=prompt.origin, author=prompt.by, **values)
         self._brain.commit(exchange, by=BY, changes=changes)
 
     def _ask(self, prompt: prompts.Prompt) -> None:
@@ -313,7 +301,7 @@ class Inbox:
         raw = self._brain.read(prompt.path)
         # else its next save is processed
         if raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256:
-            self.hold(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`")
+            self.hold(Pending(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`"))
 
     def _id_of(self, path: str) -> str:
         """Return the id of the prompt at a path: that of its earlier answers, else a new one, kept for retries."""
@@ -335,7 +323,7 @@ class Inbox:
         seconds = min(max_seconds, 2.0 ** min(attempts - 1, 10)) * random.uniform(1.0, 1.25)
         seconds = max(seconds, min_seconds)
         retry_at = iso(self._brain.clock.now() + timedelta(seconds=seconds))
-        self._record_waiting(Pending(path, reason, attempts, retry_at))
+        self.hold(Pending(path, reason, attempts, retry_at))
         self._ask_later(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
@@ -344,7 +332,7 @@ class Inbox:
         with suppress(OSError):  # of a prompt that cannot be read no reason can quote anything
             is_kept = not prompts.is_off_record(self._brain.read(path))
         reason = why if is_kept else OFF_RECORD_REASON  # `why` may quote the prompt
-        self.hold(path, reason)
+        self.hold(Pending(path, reason))
         self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
 
     def _take_file(self, path: str) -> None:
@@ -385,36 +373,21 @@ class Inbox:
             return  # `status` shows the reason
         text = prompts.render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
-        if before is not None and _body(before) == _body(text):
-            return  # the front matter differs in its time alone
-        change = events.create(target, text) if before is None else events.update(target, before, text)
+        with suppress(errors.FormatError):  # of the front matter only the time differs
+            if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
+                return
         try:
+            change = events.write(target, before, text)
             self._brain.commit(events.PromptRefused(prompt=path, reason=reason), by=BY, changes=[change])
         except errors.BrainiacError as error:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
-
-    def _record_waiting(self, pending: Pending) -> None:
-        """Record that a prompt waits and why, for `status`."""
-        with self._mutex:
-            self._pending[pending.prompt] = pending
-        self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)
 
     def _clear(self, path: str) -> None:
         """Remove a prompt from those that wait, and its error file."""
         with self._mutex:
             self._pending.pop(path, None)
             self._ids.pop(path, None)
-        before = None if is_too_long(prompts.error_path(path)) else self._brain.read(prompts.error_path(path))
+        error_file = prompts.error_path(path)
+        before = None if is_too_long(error_file) else self._brain.read(error_file)
         if before is not None:
-            self._brain.commit(
-                events.TreeTidied(what="error"), by=BY, changes=[events.remove(prompts.error_path(path), before)]
-            )
-
-
-def _body(text: str) -> str:
-    """Return a text without its front matter; the whole text where that is broken."""
-    try:
-        _, offset = split(text)
-    except errors.FormatError:
-        return text
-    return text[offset:]
+            self._brain.commit(events.TreeTidied(what="error"), by=BY, changes=[events.remove(error_file, before)])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import heapq
 import logging
 import os
+import stat
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from watchdog.observers.api import BaseObserver, ObservedWatch
 from watchdog.observers.polling import PollingObserver
 
 from brainiac.brain import Brain
-from brainiac.settings import WatchSettings
+from brainiac.settings import InboxSettings, WatchSettings
 from brainiac.tree import Stamp, Tree
 
 # --- scans of the whole tree ----------------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ def folders_beside(brain: Brain) -> list[Path]:
     They are the folders of the sources, and all folders of the person's own where a plugin of theirs hears of changes.
     """
     own_folders = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
-    sources = [source.folder for source in brain.tree.source_folders() if source.is_deep]
+    sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
     others = [folder for folder in sources if not any(map(folder.is_relative_to, own_folders))]
     return [*own_folders, *others]
 
@@ -225,7 +226,12 @@ class Watcher(events.FileSystemEventHandler):
         """Watch every existing folder that is not watched yet, or was made anew; return whether there was any."""
         has_new_watch = False
         for folder, is_deep in self._folders():
-            inode = _inode(folder)
+            try:
+                status = os.lstat(folder)
+            except OSError:
+                inode = None  # there is none
+            else:
+                inode = status.st_ino if stat.S_ISDIR(status.st_mode) else None  # or a link
             # a folder that was deleted and made anew has the same name, and the watch is on the former inode
             watch, watched_inode = self._watches.get(folder, (None, None))
             if watch and watched_inode == inode:
@@ -274,26 +280,9 @@ def _event_observer() -> BaseObserver:
     return Observer()
 
 
-def _inode(folder: str) -> int | None:
-    """Return the inode of a folder; None where there is none, or a link."""
-    try:
-        status = os.lstat(folder)
-    except OSError:
-        return None
-    return status.st_ino if os.path.isdir(folder) and not os.path.islink(folder) else None
-
-
 # --- when a file is finished -----------------------------------------------------------------------------------------
 
 SEND_LINE = b"/send"
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How many seconds files must be unchanged to count as finished."""
-
-    settle_seconds: float
-    typing_seconds: float
 
 
 def is_unwritten(former: Stamp | None, stamp: Stamp | None) -> bool:
@@ -320,15 +309,15 @@ class Settler:
     """Tells finished files from those that may still be written; not thread-safe, one thread owns it.
 
     Args:
-        pace: Returns the present settings.
+        settings: Returns the present settings: how long files must be unchanged to count as finished.
         is_sent: Whether a prompt (by relative path) ends with `/send`.
 
     Attributes:
         settled: The stamp of every finished file, by relative path.
     """
 
-    def __init__(self, pace: Callable[[], Pace], is_sent: Callable[[str], bool]) -> None:
-        self._pace, self._is_sent = pace, is_sent
+    def __init__(self, settings: Callable[[], InboxSettings], is_sent: Callable[[str], bool]) -> None:
+        self._settings, self._is_sent = settings, is_sent
         self.settled: dict[str, Stamp] = {}
         # the changed files that are not finished: the stamp when it was last seen (None: it was deleted), and when the
         # file will count as finished if it does not change again
@@ -353,13 +342,13 @@ class Settler:
         if self.settled.get(path) == stamp:  # unchanged, or deleted before it was ever known
             self._waiting.pop(path, None)
             return False
-        pace = self._pace()
-        seconds = pace.settle_seconds
+        settings = self._settings()
+        seconds = settings.settle_ms / 1000
         is_changed = is_typed and stamp is not None and not is_unwritten(self.settled.get(path), stamp)
         # what was never seen before arrives whole, unless it was renamed while a person types into it
         if is_changed and stamp and (path in self.settled or stamp.inode in self._typed):
             is_sent = self._is_sent(path)
-            seconds = 0.0 if is_sent else pace.typing_seconds
+            seconds = 0.0 if is_sent else settings.typing_seconds
             if not is_sent:
                 self._typed.add(stamp.inode)
         due = now + seconds

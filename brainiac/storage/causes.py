@@ -78,8 +78,9 @@ def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: boo
 def last_caused(store: Store) -> list[Event]:
     """Return the commits to undo for the last change of memory on this device, newest first.
 
-    Upkeep and steps back are passed over, and what cannot be brought back since its texts were purged. An exchange that changed it comes with all that followed from it, an import, a catch-up and what was decided at once
-    in the review with all their commits; anything else, such as a promotion, is one commit.
+    Upkeep and steps back are passed over, and what cannot be brought back since its texts were purged. An exchange
+    that changed it comes with all that followed from it, an import, a catch-up and what was decided at once in the
+    review with all their commits; anything else, such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be undone.

@@ -291,7 +291,6 @@ class RunState:
         since: ISO 8601 UTC when it started.
         watch: `WatchHealth` as plain JSON values.
         pending: `Pending` prompts as plain JSON values.
-        access_log: How far the access log was read: `offset` and `last`; None where it was not.
         settings: The last valid ones, as plain JSON values; commands that read use them while the file is broken.
         problem: Why the daemon does no work at present; "" when it works.
     """
@@ -300,7 +299,6 @@ class RunState:
     since: str = ""
     watch: dict[str, Any] = field(default_factory=dict)
     pending: list[dict[str, Any]] = field(default_factory=list)
-    access_log: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 

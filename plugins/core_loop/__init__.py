@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from brainiac import events, hookimpl
 from brainiac.brain import Brain
@@ -14,15 +16,15 @@ from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import CITED, SHOWN, Prompt, Receipt, Response, parse_prompt, render_response
+from brainiac.formats.prompt import CITED, SHOWN, Prompt, Receipt, Response, arguments, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.memory import MEMORY_HITS, missing_focus
 from brainiac.llm.gate import Gate
+from brainiac.llm.offline import MAX_PASSAGES
 from brainiac.llm.redaction import redact, without_masks
-from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
+from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest, Result
 from brainiac.search.documents import Hit
 from brainiac.search.query import merged, searches
-from brainiac.storage.said import Answer as Answered
 from brainiac.storage.said import receipt_id
 
 from . import prompt_commands as commands
@@ -61,38 +63,28 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     outcome = _Outcome(request.hits, answer, sources, took_ms, is_private, missing)
     with brain.commit_lock():
         brain.answered.refresh()
-        if _is_answered_meanwhile(brain, prompt, former):
-            _discard(brain, prompt)
+        current, raw = brain.answered.of(prompt.path), brain.read(prompt.path)
+        # by another process, such as `ask` while a daemon starts
+        is_answered = current and current.exchange != (former and former.exchange)
+        is_same = raw is not None and brain.answered.fingerprint(prompt.path, raw) == prompt.sha256
+        if raw is None or not is_same or (current and is_answered and current.prompt_sha256 == prompt.sha256):
+            brain.record(events.AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
         else:
-            _deliver(brain, prompt, outcome)
+            _deliver(brain, prompt, raw, outcome)
 
 
-def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None) -> bool:
-    """Return whether another process has answered the same text meanwhile, such as `ask` while a daemon starts.
-
-    Args:
-        brain: The brain.
-        prompt: The prompt.
-        former: The answer that its file had when the work on it began.
-    """
-    current = brain.answered.of(prompt.path)
-    is_other = current is not None and (former is None or current.exchange != former.exchange)
-    return current is not None and is_other and current.prompt_sha256 == prompt.sha256
-
-
-def _discard(brain: Brain, prompt: Prompt) -> None:
-    """Record that the answer to this text of the prompt is not written."""
-    brain.record(events.AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """A page that the answer cites; `anchor` is the block id of a statement, or ""."""
 
     path: str
     title: str
     uuid: str = ""
     anchor: str = ""
+
+    @classmethod
+    def of(cls, hit: Hit) -> _Source:
+        """Return the page of a hit."""
+        return cls(hit.path, hit.title, hit.uuid, hit.anchor if hit.kind == "statement" else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +116,24 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     conversation = brain.conversation(prompt)
     # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
     gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
-    common: dict[str, Any] = {
-        "now": brain.now(),
-        "is_private": prompt.private,
-        "off_record": not prompt.remember,
-        "prompt": prompt,
-        "short_term": gate.short_term(brain.short_term().memory),
-        "conversation": conversation,
-    }
-    find_hits = gate.hits(commands.find_hits(brain, prompt))
+    common: dict[str, Any] = {"prompt": prompt, "is_private": prompt.private, "off_record": not prompt.remember}
+    common |= {"now": brain.now(), "conversation": conversation}
+    common["short_term"] = gate.short_term(brain.short_term().memory)
+    found_words = arguments(prompt.commands, "find")
+    search = partial(brain.recall.search, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private)
+    find_hits = gate.hits(hit for words in found_words for hit in search(words))
     retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common))) if _is_for_engine(prompt) else []
     found = {(hit.path, hit.anchor, hit.text) for hit in find_hits}
     near = brain.recall.wishes(prompt.said)
+    # Words that are nowhere in memory. Not for a prompt from another program (a door): a word that is not listed would
+    # tell that a private page has it. A secret is not looked up, and the mask in its place is no word of the prompt.
+    is_looked_up = not prompt.by and _is_for_engine(prompt)
     request = AnswerRequest(
         **common,
         hits=[*find_hits, *(hit for hit in retrieved if (hit.path, hit.anchor, hit.text) not in found)],
-        absent=_absent(brain, prompt),
+        absent=brain.recall.absent(without_masks(redact(brain, prompt.said)), asking=prompt.path)
+        if is_looked_up
+        else (),
         wants_list="list" in near,
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
@@ -152,18 +146,6 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     return request, reply
 
 
-def _absent(brain: Brain, prompt: Prompt) -> list[str]:
-    """Return the words of a prompt that are nowhere in memory; [] for a prompt of commands alone.
-
-    [] also for a prompt from another program (a door): a word that is not listed would tell that a private page has it.
-    """
-    is_from_door = bool(prompt.by)
-    if is_from_door or not _is_for_engine(prompt):
-        return []
-    # a secret is not looked up, and the mask in its place is no word of the prompt
-    return brain.recall.absent(without_masks(redact(brain, prompt.said)), asking=prompt.path)
-
-
 def _is_for_engine(prompt: Prompt) -> bool:
     """Return whether a prompt says anything besides its commands."""
     return bool(prompt.said.strip()) or not prompt.commands
@@ -172,26 +154,14 @@ def _is_for_engine(prompt: Prompt) -> bool:
 def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) -> Answer:
     """Return the reply to the commands followed by the model's answer; a prompt of commands alone costs no call."""
     reply_text = "\n\n".join(reply.paragraphs)
-    answer = Answer(text="", model=commands.MODEL, led=reply.cited[:1])
+    answer: Result = Answer(text="", model=commands.MODEL, led=reply.cited[:1])
     if reply_text and request.on_text:
         request.on_text(reply_text + ("\n\n" if _is_for_engine(request.prompt) else ""))
     if _is_for_engine(request.prompt):
-        result = brain.models.run(request)
-        assert isinstance(result, Answer)
-        answer = result
+        answer = brain.models.run(request)
+    assert isinstance(answer, Answer)
     text = "\n\n".join(filter(None, [reply_text, answer.text]))
     return answer.model_copy(update={"text": text, "cited": sorted({*reply.cited, *answer.cited})})
-
-
-def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
-    """Return the queries that the model writes; none where it fails."""
-    try:
-        result = brain.models.run(request)
-    except ModelError as error:  # a step that only helps must not cost the answer
-        brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
-        return []
-    assert isinstance(result, Queries)
-    return result.queries
 
 
 def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
@@ -205,7 +175,13 @@ def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
         request = replace(request, hits=results[0])
         # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
         is_private = request.is_private or not brain.models.engine_for(request).is_remote
-        further = searches(request.prompt.said, _queries(brain, request))[1:]
+        written: Result = Queries()
+        try:
+            written = brain.models.run(request)
+        except ModelError as error:  # a step that only helps must not cost the answer
+            brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
+        assert isinstance(written, Queries)
+        further = searches(request.prompt.said, written.queries)[1:]
         results += [_search(brain, request, query, is_private=is_private) for query in further]
     hits = merged(results)[: 2 * MEMORY_HITS]
     return list(brain.plugins.chain("rerank", "hits", hits, brain=brain, query=own))
@@ -220,24 +196,31 @@ def _search(brain: Brain, request: QueriesRequest, query: str, *, is_private: bo
     return [*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)]
 
 
-def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
-    """Commit the response and the lines of the access log, unless the prompt was moved or edited meanwhile.
+def _deliver(brain: Brain, prompt: Prompt, raw: bytes, outcome: _Outcome) -> None:
+    """Commit the response and the lines of the access log.
+
+    Args:
+        brain: The brain.
+        prompt: The prompt.
+        raw: What its file holds now, whose text is the same.
+        outcome: The answer.
 
     Raises:
         ConflictError: The prompt became private or off the record meanwhile, so that it has to be answered anew.
     """
-    raw = brain.read(prompt.path)
-    if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
-        _discard(brain, prompt)
-        return
     current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
-    receipts = _receipts(brain, target.path, outcome)
+    receipts, body = _receipts(brain, target.path, outcome), outcome.answer.text.rstrip()
+    if outcome.missing:
+        body += f"\n\nNo such note, though the prompt has it in `focus`: {', '.join(outcome.missing)}"
+    # links to the cited pages that the text does not link to
+    targets = [(relative_link(source.path, posixpath.dirname(target.path)), source) for source in outcome.sources]
+    links = [_link(target.path, source) for path, source in targets if f"]({path}" not in body]
     response = Response(
         path=target.path,
-        text=_body(target.path, outcome),
+        text=f"{body}\n\nFrom memory: {', '.join(links)}" if links else body,
         in_reply_to=posixpath.basename(prompt.path),
         prompt_id=prompt.id or events.new_id(),
         prompt_sha256=prompt.sha256,
@@ -254,12 +237,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     text = render_response(response)
     # observed: the journal keeps the very text that was answered
     changes: list[events.Change] = [events.observe(prompt.path, raw)] if prompt.remember else []
-    changes += _log_lines(brain, outcome, at)
-    changes.append(
-        events.update(target.path, target.before, text)
-        if target.before is not None
-        else events.create(target.path, text)
-    )
+    changes += [*_log_lines(brain, outcome, at), events.write(target.path, target.before, text)]
     changes += brain.answered.error_removal(prompt)
     answered = events.PromptAnswered(
         prompt=prompt.path,
@@ -280,14 +258,17 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:
     """Return the pages that an answer cites, each once."""
     by_path: dict[str, _Source] = {}
-    for index in answer.cited:
-        if 0 <= index < len(hits):
-            hit = hits[index]
-            anchor = hit.anchor if hit.kind == "statement" else ""
-            by_path.setdefault(hit.path, _Source(hit.path, hit.title, hit.uuid, anchor))
+    for hit in (hits[index] for index in answer.cited if 0 <= index < len(hits)):
+        by_path.setdefault(hit.path, _Source.of(hit))
     for path in answer.cited_paths:
         if path not in by_path and (text := brain.read_text(path)) is not None:
-            by_path[path] = _page_source(brain, path, text)
+            by_path[path] = _Source(path, posixpath.basename(path).removesuffix(".md"))
+            if brain.tree.kind_of(path) is events.PathKind.SHORT_TERM:
+                by_path[path] = _Source(path, "Short-term memory")
+                continue
+            with suppress(FormatError):  # what is no page is called by its file name
+                memory = parse_memory(path, text)
+                by_path[path] = _Source(path, memory.title, memory.uuid)
     return list(by_path.values())
 
 
@@ -298,16 +279,10 @@ def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[str, Receipt]:
     shown = answer.cited if answer.shown is None else [*answer.cited, *(i for i in answer.shown if i not in cited)]
     for index in dict.fromkeys(shown):
         hit = outcome.hits[index]
-        name, anchor = hit.name_in_memory, hit.anchor if hit.kind == "statement" else ""
-        receipt = Receipt(
-            id=receipt_id(name),
-            use=CITED if index in cited else SHOWN,
-            day=brain.day_of(hit.at) if hit.at else "",
-            who=hit.author.label,
-            link=_link(path, _Source(hit.path, hit.title, hit.uuid, anchor)),
-            is_outdated=hit.is_earlier or bool(hit.former),
-        )
-        receipts.setdefault(name, receipt)  # of an exchange both sides may have been shown
+        use, day = CITED if index in cited else SHOWN, brain.day_of(hit.at) if hit.at else ""
+        id_, link = receipt_id(name := hit.name_in_memory), _link(path, _Source.of(hit))
+        # of an exchange both sides may have been shown
+        receipts.setdefault(name, Receipt(id_, use, day, hit.author.label, link, hit.is_earlier or bool(hit.former)))
     for source in outcome.sources:  # pages that the model read by its tools
         if source.path in answer.cited_paths:
             name, link = source.uuid or source.path, _link(path, source)
@@ -315,40 +290,17 @@ def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[str, Receipt]:
     return dict(list(receipts.items())[:MAX_RECEIPTS])
 
 
-def _page_source(brain: Brain, path: str, text: str) -> _Source:
-    """Return a file as a source; one that is no page is called by its file name."""
-    if brain.tree.kind_of(path) is events.PathKind.SHORT_TERM:
-        return _Source(path, "Short-term memory")
-    try:
-        memory = parse_memory(path, text)
-    except FormatError:
-        return _Source(path, posixpath.basename(path).removesuffix(".md"))
-    return _Source(path, memory.title, memory.uuid)
-
-
 def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[events.Change]:
     """Return the addition to the access log: READ for each memory shown, CITE for each that the answer rests on."""
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     shown_paths = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
-    entries = [AccessEntry(at, "READ", str(root / path)) for path in shown_paths if path.startswith(long_term)]
     # an engine that quotes many passages says which of them led to the answer: only those count as cited
-    if outcome.answer.led is not None:
-        cited_paths = [outcome.hits[number].path for number in outcome.answer.led]
-    else:
-        cited_paths = [source.path for source in outcome.sources]
-    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited_paths if path.startswith(long_term)]
-    text = "".join(format_entry(entry) for entry in entries)
+    led = outcome.answer.led
+    cited_paths = [source.path for source in outcome.sources] if led is None else [outcome.hits[n].path for n in led]
+    rows = [("READ", path) for path in shown_paths] + [("CITE", path) for path in cited_paths]
+    entries = (AccessEntry(at, action, str(root / path)) for action, path in rows if path.startswith(long_term))
+    text = "".join(map(format_entry, entries))
     return [events.append(brain.tree.relative(brain.tree.access_log), text)] if text else []
-
-
-def _body(path: str, outcome: _Outcome) -> str:
-    """Return the answer for a response at a path, with links to the cited pages that its text does not link to."""
-    text = outcome.answer.text.rstrip()
-    if outcome.missing:
-        text += f"\n\nNo such note, though the prompt has it in `focus`: {', '.join(outcome.missing)}"
-    targets = [(relative_link(source.path, posixpath.dirname(path)), source) for source in outcome.sources]
-    links = [_link(path, source) for target, source in targets if f"]({target}" not in text]
-    return f"{text}\n\nFrom memory: {', '.join(links)}" if links else text
 
 
 def _link(path: str, source: _Source) -> str:

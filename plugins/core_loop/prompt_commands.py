@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.markdown import format_link, relative_link
-from brainiac.formats.prompt import Command, Prompt, arguments, parse_commands
+from brainiac.formats.prompt import Command, arguments, parse_commands
 from brainiac.formats.short_term import Item, ShortTermMemory, matching
 from brainiac.llm.context.memory import ShownPages
 from brainiac.llm.gate import Gate
-from brainiac.llm.offline import MAX_PASSAGES, NOTHING, SECRET, WISHES, passages, quotations
+from brainiac.llm.offline import NOTHING, SECRET, WISHES, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
-from brainiac.search.documents import Hit
 
 MAX_PINNED, MAX_PAGES = 8, 8  # of what is shown about the person
 MODEL = "commands"  # the `model` of a response that no engine wrote
@@ -65,14 +64,6 @@ class CommandReply:
     is_private: bool = False
 
 
-def find_hits(brain: Brain, prompt: Prompt) -> list[Hit]:
-    """Return the hits of the prompt's `/find` commands, best first."""
-    hits: list[Hit] = []
-    for words in arguments(prompt.commands, "find"):
-        hits += brain.recall.search(words, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private)
-    return hits
-
-
 def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int) -> CommandReply:
     """Return the reply to a prompt's commands.
 
@@ -97,8 +88,14 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
                 model = request.prompt.model or brain.settings.llm.model
                 engine = WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
                 reply.paragraphs.append(HELP.format(engine=engine))
+            case "forget" if command.argument:
+                from brainiac.history.forget import propose  # the only command that reads the whole memory
+
+                proposed = propose(brain, command.argument, request.prompt.path)
+                reply.is_private |= proposed.is_private
+                reply.paragraphs.append(proposed.text)
             case "forget":
-                _reply_to_forget(brain, command, request, reply)
+                reply.paragraphs.append(_missing_words(command))
     # in a prompt that a program sent through the server, what looks like a command is text (F-PRM-10)
     if not request.prompt.by and (unknown := _UNKNOWN.match(request.prompt.said)):
         reply.paragraphs.append(f"`{unknown[0]}` is no command, so it is read as text; `/help` lists the commands.")
@@ -107,7 +104,13 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
     if not request.prompt.remember and "forget" not in names:
         reply.paragraphs.append(OFF_RECORD)
     if "find" in names:
-        _reply_to_find(brain, request, request.hits[:n_find_hits], reply)
+        hits, words = request.hits[:n_find_hits], " ".join(arguments(request.prompt.commands, "find"))
+        chosen, folder = passages(hits, words), posixpath.dirname(request.prompt.path)
+        reply.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
+        reply.cited += chosen
+        # private is what the gate withholds from a model elsewhere
+        shareable = Gate(brain, is_remote=True).hits(hits[index] for index in chosen)
+        reply.is_private |= len(shareable) < len(chosen)
     return reply
 
 
@@ -127,11 +130,8 @@ def _reply_to_tasks(command: Command, memory: ShortTermMemory, reply: CommandRep
         reply.is_private |= any(task.is_private for task in open_tasks)
         reply.paragraphs.append(_listed(open_tasks) or "No open tasks.")
         return
-    if problem := _missing_words(command):
-        reply.paragraphs.append(problem)
-        return
-    if command.name == "todo":
-        reply.paragraphs.append(f"Task added: {command.argument}")
+    if command.name == "todo" or not command.argument:
+        reply.paragraphs.append(_missing_words(command) or f"Task added: {command.argument}")
         return
     matches = matching(tasks, command.argument)
     reply.is_private |= any(task.is_private for task in matches or open_tasks)
@@ -148,37 +148,13 @@ def _listed(tasks: Iterable[Item]) -> str:
     return "\n".join(f"- [ ] {task.text}" for task in tasks)
 
 
-def _reply_to_find(brain: Brain, request: AnswerRequest, hits: Sequence[Hit], reply: CommandReply) -> None:
-    """Add passages of the hits of `/find`; a private one among them makes the reply private."""
-    words = " ".join(arguments(request.prompt.commands, "find"))
-    chosen = passages(hits, words)
-    folder = posixpath.dirname(request.prompt.path)
-    reply.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
-    reply.cited += chosen
-    # private is what the gate withholds from a model elsewhere
-    shareable = Gate(brain, is_remote=True).hits(hits[index] for index in chosen)
-    reply.is_private |= len(shareable) < len(chosen)
-
-
-def _reply_to_forget(brain: Brain, command: Command, request: AnswerRequest, reply: CommandReply) -> None:
-    """Propose what a `/forget` names to the person, and add the list of it to the reply."""
-    from brainiac.history.forget import propose  # the only command that reads the whole memory
-
-    if problem := _missing_words(command):
-        reply.paragraphs.append(problem)
-        return
-    proposed = propose(brain, command.argument, request.prompt.path)
-    reply.is_private |= proposed.is_private
-    reply.paragraphs.append(proposed.text)
-
-
 def redaction_notice(brain: Brain, text: str) -> str:
     """Return the line about secrets in a prompt that are not kept; "" where it has none."""
     kinds = kinds_of(brain, text)
     if not kinds:
         return ""
     setting = "redact_codes" if kinds == ["code"] else "redact_secrets"
-    what = " and ".join(map(_with_article, kinds))
+    what = " and ".join(f"{'an' if kind[0] in 'AEIOaeio' or kind.startswith('NPM') else 'a'} {kind}" for kind in kinds)
     return f"Not kept beyond this file: it looks like {what} (`reflection.{setting}`)."
 
 
@@ -220,8 +196,3 @@ def _about_person(brain: Brain, request: AnswerRequest) -> str:
     pages = ShownPages(brain, gate).most_linked(MAX_PAGES)
     links = (format_link(page.title, relative_link(page.path, folder), page.uuid) for page, _ in pages)
     return "\n".join(f"- {line}" for line in (*(item.text for item in items), *links))
-
-
-def _with_article(kind: str) -> str:
-    """Return the name of a kind of secret with "a" or "an"."""
-    return f"{'an' if kind[0] in 'AEIOaeio' or kind.startswith('NPM') else 'a'} {kind}"

@@ -38,14 +38,6 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 
 @hookimpl
-def access_log_grew(brain: Brain) -> None:
-    """Organize when the log has enough lines; while somebody talks with the brain, it waits for the next quiet."""
-    upkeep = _upkeep(brain)
-    if upkeep.is_log_full() and upkeep.is_calm():
-        upkeep.organize()
-
-
-@hookimpl
 def file_changed(brain: Brain, change: FileChange) -> None:
     """Repair links after a move by hand, note new pages, and carry out what was ticked in `review.md`."""
     _upkeep(brain).note_change(change)

@@ -95,7 +95,12 @@ class Decisions:
         }
         for proposal in proposals:
             checks[proposal.action](proposal)
-        self._ask_about_many()
+        # where a large part of memory would be archived, as by a wrong clock, the person is asked before
+        archiving = [action for action in self.do if action.kind in ("archive", "compress")]
+        count = sum(len(action.paths) for action in archiving)
+        if count > MANY and count > MANY_SHARE * len(pages.memories):
+            self.do = [action for action in self.do if action not in archiving]
+            self.ask += archiving
 
     def _refuse(self, proposal: Proposal, reason: str, *names: str) -> None:
         """Note why a proposal, or the named part of it, is refused."""
@@ -161,10 +166,8 @@ class Decisions:
     def _accept(self, action: Action) -> None:
         """Accept a move: it is done now for pages that a process put there, and proposed for those of a person."""
         self._claimed.update(action.paths)
-        by_person = tuple(path for path in action.paths if path in self._history.placed)
-        by_process = tuple(path for path in action.paths if path not in self._history.placed)
-        for paths, actions in ((by_process, self.do), (by_person, self.ask)):
-            if paths:
+        for actions, is_persons in ((self.do, False), (self.ask, True)):
+            if paths := tuple(path for path in action.paths if (path in self._history.placed) == is_persons):
                 actions.append(Action(action.kind, paths, action.target, action.reason))
 
     def _split(self, proposal: Proposal) -> None:
@@ -191,8 +194,12 @@ class Decisions:
             self._accept(Action("split", tuple(members), f"{folder}/{name}", proposal.reason))
 
     def _archive(self, proposal: Proposal) -> None:
-        """Archive or compress unused pages; important ones and those a person edited only with their consent."""
-        now: list[str] = []
+        """Archive or compress unused pages; important ones and those a person edited only with their consent.
+
+        A proposal to compress has the days of a month compressed into one digest, but for those with a private line.
+        """
+        days_by_month: dict[str, list[str]] = defaultdict(list)  # by the folder that gets the month's digest
+        others: list[str] = []
         to_ask: dict[str, list[str]] = defaultdict(list)  # by folder
         for path in dict.fromkeys(proposal.paths):
             if not self._admits_move(proposal, path):
@@ -201,46 +208,23 @@ class Decisions:
                 self._refuse(proposal, "it is used", path)
                 continue
             self._claimed.add(path)
-            if self._pages.memories[path].meta.get("importance") == "high" or path in self._history.edited:
+            page = self._pages.memories[path]
+            if page.meta.get("importance") == "high" or path in self._history.edited:
                 to_ask[posixpath.dirname(path)].append(path)
-            else:
-                now.append(path)
-        self.do += self._archive_actions(proposal, now)
-        self.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
-
-    def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
-        """Yield the actions for pages to be archived.
-
-        A proposal to compress has the days of a month compressed into one digest, but for those with a private line or
-        alone in their month. These and all other pages are archived.
-        """
-        days_by_month: dict[str, list[str]] = defaultdict(list)  # by the folder that gets the month's digest
-        other_paths: list[str] = []
-        for path in paths:
-            text = self._pages.memories[path].text
+                continue
             # a digest has no private marks, so that no private line may come into it
-            is_open_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
+            is_open_day = self._pages.kind_of(path) == "events" and shareable_text(page.text) == page.text
             if is_open_day and proposal.action == "compress":
                 month = re.match(rf"{re.escape(self._pages.root)}/events/\d{{4}}/\d\d(?=/)", path)
                 # a day without a date has its digest beside it
                 days_by_month[month[0] if month else posixpath.dirname(path)].append(path)
             else:
-                other_paths.append(path)
-        for folder, days in days_by_month.items():
-            if len(days) > 1:
-                yield Action("compress", tuple(days), folder, proposal.reason)
-            else:
-                yield Action("archive", tuple(days), reason=proposal.reason)
-        if other_paths:
-            yield Action("archive", tuple(other_paths), reason=proposal.reason)
-
-    def _ask_about_many(self) -> None:
-        """Where a large part of memory would be archived, as by a wrong clock, ask the person before."""
-        archiving = [action for action in self.do if action.kind in ("archive", "compress")]
-        count = sum(len(action.paths) for action in archiving)
-        if count > MANY and count > MANY_SHARE * len(self._pages.memories):
-            self.do = [action for action in self.do if action not in archiving]
-            self.ask += archiving
+                others.append(path)
+        for folder, days in days_by_month.items():  # one alone in its month needs no digest
+            kind, target = ("compress", folder) if len(days) > 1 else ("archive", "")
+            self.do.append(Action(kind, tuple(days), target, proposal.reason))
+        self.do += [Action("archive", tuple(others), reason=proposal.reason)] if others else []
+        self.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
 
 
 # --- dividing a folder -------------------------------------------------------------------------------------
@@ -266,7 +250,13 @@ def divide(
         days = [day if _ISO_DAY.fullmatch(day := day_of(page.created_at)) else "" for page in ordered]
         names = [[day[:7] for day in days], days, *names]
     # the first that works, from the one that says most to alphabetic groups, which nearly always work
-    for groups in [*(_grouped(ordered, row) for row in names), _alphabetic_groups(ordered, limit)]:
+    divisions = []
+    for row in names:  # "" left out, groups of at least `MIN_GROUP` only
+        by_name: dict[str, list[str]] = defaultdict(list)
+        for page, name in zip(ordered, row, strict=True):
+            by_name[name].append(page.path)
+        divisions.append({name: paths for name, paths in sorted(by_name.items()) if name and len(paths) >= MIN_GROUP})
+    for groups in [*divisions, _alphabetic_groups(ordered, limit)]:
         n_moving = sum(map(len, groups.values()))
         n_staying = n_others + len(pages) - n_moving
         is_division = len(groups) > 1 or n_staying > 0  # one subfolder with everything is none
@@ -274,15 +264,6 @@ def divide(
         if groups and is_division and is_within_limit:
             return groups
     return {}
-
-
-def _grouped(pages: Sequence[Memory], names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the paths of pages by their names, "" left out, groups of at least `MIN_GROUP` only."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for page, name in zip(pages, names, strict=True):
-        if name:
-            groups[name].append(page.path)
-    return {name: paths for name, paths in sorted(groups.items()) if len(paths) >= MIN_GROUP}
 
 
 def _folder_name(text: str) -> str:
@@ -361,7 +342,14 @@ class Draft:
         for action in actions:
             if action.kind == "compress":
                 self._compress(action)
-        self._add_index_pages()
+        # the index pages that new folders need; those that exist are derived anew after the commit
+        old_paths = {new: old for old, new in self._moved.items()}
+        new_paths = [path for path in (*old_paths, *self._added) if path.startswith(self._pages.root + "/")]
+        # as if the pages were new: `Folders` takes the folders from changes of files
+        created = [events.create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
+        for change in Folders(self._brain, created).changes() if created else ():
+            if change.op == "create" and self.text(change.path) is None:
+                self.edit(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
         for folder in sorted({posixpath.dirname(path) for path in self._moved}, key=lambda path: -path.count("/")):
             self._remove_empty(folder)
         for action in actions:
@@ -398,16 +386,6 @@ class Draft:
                 )
         self.edit(path, str(document))
 
-    def _add_index_pages(self) -> None:
-        """Add the index pages that new folders need; those that exist are derived anew after the commit."""
-        old_paths = {new: old for old, new in self._moved.items()}
-        new_paths = [path for path in (*old_paths, *self._added) if path.startswith(self._pages.root + "/")]
-        # as if the pages were new: `Folders` takes the folders from changes of files
-        created = [events.create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
-        for change in Folders(self._brain, created).changes() if created else ():
-            if change.op == "create" and self.text(change.path) is None:
-                self.edit(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
-
     @property
     def _added(self) -> list[str]:
         """The paths of pages that do not exist yet."""
@@ -416,7 +394,11 @@ class Draft:
     def _remove_empty(self, folder: str) -> None:
         """Remove the index pages of an empty folder and of empty folders above it, unless a page links to them."""
         depth_of_kind = self._pages.root.count("/") + 1  # `concrete/`, `skills/` and `events/` stay, even if empty
-        while folder.count("/") > depth_of_kind and self._is_empty(folder):
+        while folder.count("/") > depth_of_kind:
+            leaving = {f"{folder}/{INDEX}", *self._removed, *self._moved}
+            staying = [path for path in (*self._pages.pages, *self._pages.broken) if path not in leaving]
+            if any(path.startswith(folder + "/") for path in (*staying, *self._moved.values(), *self._added)):
+                return
             # the index page above links to it too, but is derived anew after the commit: its link does not count
             index, parent = f"{folder}/{INDEX}", posixpath.dirname(folder)
             sources = self._pages.linking_to.get(index, set())
@@ -424,12 +406,6 @@ class Draft:
                 return
             self._removed.add(index)
             folder = parent
-
-    def _is_empty(self, folder: str) -> bool:
-        """Return whether a folder will have no page but its index page."""
-        leaving = {f"{folder}/{INDEX}", *self._removed, *self._moved}
-        staying = [path for path in (*self._pages.pages, *self._pages.broken) if path not in leaving]
-        return not any(path.startswith(folder + "/") for path in (*staying, *self._moved.values(), *self._added))
 
     def _relate(self, path: str, other: str) -> None:
         """Add a link to another page to the index page of a page's folder, for the places that both will have."""

@@ -105,7 +105,12 @@ class _Run:
         decisions = self._decide(patterns)
         draft = Draft(self._brain, self._pages, self._is_resting)
         draft.carry_out(decisions.do)
-        self._count_uses(draft)
+        # the counted citations go to the pages; one that is being edited is left out
+        for uuid, times in self._usage.cited.items():
+            page = self._pages.memories.get(self._pages.path_by_uuid.get(uuid, ""))
+            if page is not None and self._is_resting(page.path):
+                count = page.reinforcement_count + times
+                draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
         return self._write(decisions, draft)
 
     def _is_resting(self, path: str) -> bool:
@@ -140,14 +145,6 @@ class _Run:
         now, abandon = self._brain.now(), self._abandon
         return OrganizeRequest(now=now, patterns=patterns, structure=structure, goals=GOALS, abandon=abandon)
 
-    def _count_uses(self, draft: Draft) -> None:
-        """Add the counted citations to `reinforcement_count` of the pages; a page that is being edited is left out."""
-        for uuid, times in self._usage.cited.items():
-            page = self._pages.memories.get(self._pages.path_by_uuid.get(uuid, ""))
-            if page is not None and self._is_resting(page.path):
-                count = page.reinforcement_count + times
-                draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
-
     def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
         """Commit the changes and the proposals, then bring the index pages up to date.
 
@@ -165,31 +162,29 @@ class _Run:
         if not changes and not self._usage.lines and not is_new_question:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
-        event = self._commit(changes, self._event(decisions, draft, proposals))
-        self._progress("deriving manifests")
-        derive_manifests(brain, folders_of(changes), cause=event.id)
-        sentences = tuple(proposal.what for proposal in proposals if not proposal.waits)
-        return Outcome(tuple(decisions.do), sentences, refused, self._usage.lines, event.id)
-
-    def _event(self, decisions: Decisions, draft: Draft, proposals: Records) -> MemoryOrganized:
-        """Return the event of the commit, with the counts of the access log."""
-        usage = self._usage
-        return MemoryOrganized(
+        usage, done = self._usage, list[events.OrganizedAction]()
+        for action in decisions.do:
+            uuids, to = zip(
+                *((self._pages.memories[path].uuid, draft.place(path)) for path in action.paths), strict=True
+            )
+            done.append(
+                events.OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
+            )
+        organized = MemoryOrganized(
             lines=usage.lines,
             used={uuid: (day, usage.cited[uuid]) for uuid, day in sorted(usage.used.items())},
             together=tuple((first, second, times) for (first, second), times in sorted(usage.together.items())),
             asked=self._question_hash,
-            done=tuple(self._record(draft, action) for action in decisions.do),
+            done=tuple(done),
             statements=tuple(draft.statements),
             proposals=proposals,
-            refused=tuple(decisions.refused),
+            refused=refused,
         )
-
-    def _record(self, draft: Draft, action: Action) -> events.OrganizedAction:
-        """Return the journal's record of an action."""
-        uuids = tuple(self._pages.memories[path].uuid for path in action.paths)
-        to = tuple(draft.place(path) for path in action.paths)
-        return events.OrganizedAction(action=action.kind, uuids=uuids, from_=action.paths, to=to, reason=action.reason)
+        event = self._commit(changes, organized)
+        self._progress("deriving manifests")
+        derive_manifests(brain, folders_of(changes), cause=event.id)
+        sentences = tuple(proposal.what for proposal in proposals if not proposal.waits)
+        return Outcome(tuple(decisions.do), sentences, refused, self._usage.lines, event.id)
 
     def _commit(self, changes: list[Change], event: MemoryOrganized) -> Event:
         """Commit; try again where only the access log has grown meanwhile: lines added since stay in it.
@@ -235,23 +230,18 @@ def new_proposals(brain: Brain, pages: PageSet, actions: list[Action]) -> Iterat
         rows = [(uuid, path, digest) for uuid, path, digest in rows if (action.kind, uuid, digest) not in earlier]
         if not rows:
             continue
+        verb = _WORDS.get(action.kind, "Move to {target}").format(target=f"`{action.target}`")
+        names = ", ".join(f"`{path}`" for _, path, _ in rows[:_SHOWN])
+        more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
         identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
         yield events.OrganizeProposal(
             id=identity.hexdigest()[:16],
-            what=_sentence(action, [path for _, path, _ in rows]),
+            what=f"{verb} {names}{more}" + (f" ({action.reason})" if action.reason else ""),
             action=action.kind,
             pages=tuple(rows),
             target=action.target,
             is_private=any(page.is_private for page in memories),
         )
-
-
-def _sentence(action: Action, paths: list[str]) -> str:
-    """Return the sentence of a proposal in `review.md`."""
-    verb = _WORDS.get(action.kind, "Move to {target}").format(target=f"`{action.target}`")
-    names = ", ".join(f"`{path}`" for path in paths[:_SHOWN])
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return f"{verb} {names}{more}" + (f" ({action.reason})" if action.reason else "")
 
 
 def text_digest(text: str) -> str:

@@ -15,7 +15,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
-from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_memory
+from brainiac.formats.page import MemoryDocument, new_memory, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.history.digest import write_digest
@@ -35,7 +35,6 @@ EVERY_HOURS = 4  # a run also where each quiet is short
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
 MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are derived anew, which is faster
 COMPLETED_AT_ONCE = 200  # pages a commit
-CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 LAPSE_DAYS = 30  # a line of `review.md` that nobody decided for so long goes
 _Revision = tuple[list[Change], tuple[events.StatementRecord, ...]]  # what carries a proposal out; none where it cannot
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
@@ -100,23 +99,18 @@ class Upkeep:
             self.note_page(posixpath.dirname(change.path))
         if change.old_path is not None:
             self.note_page(change.old_path)
-            self._repair_links_to(change.path, change.old_path)
+            pages, moved = self._brain.pages(), {change.old_path: change.path}
+            if change.path in pages.pages:  # else nobody knows whether it is private
+                linking = (pages.linking_to.get(path, ()) for path in (change.path, change.old_path))
+                paths = {change.path, self._brain.tree.relative(self._brain.tree.short_term)}.union(*linking)
+                with suppress(ConflictError):  # a page is being saved: the next quiet tries again
+                    repair_links(self._brain, pages, paths, moved)
             self._pending.are_links_due = True
         elif change.action == "deleted":
             self._ask_about(change)
         else:
             self._pending.new_paths.add(change.path)
             self._pending.are_links_due = True  # it may be a page that was moved and edited at once
-
-    def _repair_links_to(self, path: str, old_path: str) -> None:
-        """Repair the links to a page that a person moved, and those on it."""
-        brain, pages = self._brain, self._brain.pages()
-        if path not in pages.pages:
-            return  # nobody knows whether a page that cannot be read is private
-        linking = (pages.linking_to.get(target, ()) for target in (path, old_path))
-        paths = {path, brain.tree.relative(brain.tree.short_term)}.union(*linking)
-        with suppress(ConflictError):  # a page is being saved: the next quiet tries again
-            repair_links(brain, pages, paths, {old_path: path})
 
     def _ask_about(self, change: FileChange) -> None:
         """Propose to forget the exchanges that a page was made from, where a person deleted it and did not move it."""
@@ -190,23 +184,12 @@ class Upkeep:
         is_new_quiet = self._last_at is None or now - self._last_at >= timedelta(seconds=idle_seconds)
         if idle_seconds >= settings.idle_seconds and is_new_quiet:
             return True
-        since = self._last_at or self._started_at
-        return now - since >= timedelta(hours=EVERY_HOURS) or self.is_log_full()
-
-    def is_log_full(self) -> bool:
-        """Return whether the access log has `organization.min_entries` lines, whichever program wrote them."""
-        min_entries = self._brain.settings.organization.min_entries
-        try:
-            with open(self._brain.tree.access_log, "rb") as log:  # read no further than needed
-                return sum(1 for _ in islice(log, min_entries)) >= min_entries
-        except FileNotFoundError:
-            return False
-
-    def is_calm(self) -> bool:
-        """Return whether nobody has exchanged anything for `CALM_SECONDS`, or less where the settings say so."""
-        settings, last = self._brain.settings, self._brain.answered.last_exchange_at
-        needed = min(CALM_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds)
-        return last is None or self._brain.clock.now() - parse_iso(last) >= timedelta(seconds=needed)
+        if now - (self._last_at or self._started_at) >= timedelta(hours=EVERY_HOURS):
+            return True
+        with suppress(FileNotFoundError), open(self._brain.tree.access_log, "rb") as log:
+            # lines of whichever program; read no further than needed
+            return sum(1 for _ in islice(log, settings.min_entries)) >= settings.min_entries
+        return False
 
     def organize(self) -> None:
         """Organize now, unless somebody does; the run ends early when somebody exchanges something meanwhile."""
@@ -248,7 +231,11 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
             continue
         try:
             document = MemoryDocument(page.text, path).with_missing_keys(new_id(), brain.written_at(path))
-            if _is_copy(brain, pages, history, page):
+            standing = pages.by_uuid.get(page.uuid, [])
+            # a page that no journal names counts as the oldest
+            oldest = min(standing, key=lambda path: (history.order.get(path, 0), path), default=path)
+            # the copy of an older one with the same uuid, and not that page itself, moved
+            if oldest != path and not is_moved(brain, path, page.uuid, standing):
                 document = document.set_meta(uuid=new_id())
         except FormatError:
             continue
@@ -262,14 +249,6 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
             batch = [change for change in batch if change.path in error.paths] or batch
         waiting = [change for change in waiting if change not in batch]
     return is_changed
-
-
-def _is_copy(brain: Brain, pages: PageSet, history: UsageHistory, page: Memory) -> bool:
-    """Return whether a page is the copy of an older one with the same uuid, and not that page itself, moved."""
-    paths = pages.by_uuid.get(page.uuid, [])
-    # a page that no journal names counts as the oldest
-    oldest = min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path)
-    return oldest != page.path and not is_moved(brain, page.path, page.uuid, paths)
 
 
 # --- links -------------------------------------------------------------------------------------------------
@@ -430,21 +409,15 @@ def _changes_for(brain: Brain, proposal: events.ProposalRecord) -> _Revision:
         case events.RetireProposal() | events.ReplaceProposal():
             return _revision(brain, proposal)
         case events.OrganizeProposal():
-            return _reorganization(brain, proposal, read_history(brain))
+            pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
+            paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
+            texts = [pages.memories[path].text if path in pages.memories else None for path in paths]
+            # the person agreed to a change of the pages as they were then
+            if [text is not None and text_digest(text) for text in texts] == [digest for *_, digest in proposal.pages]:
+                draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
+                draft.carry_out([Action(proposal.action, paths, proposal.target)])
+                return draft.changes(), tuple(draft.statements)
     return [], ()
-
-
-def _reorganization(brain: Brain, proposal: events.OrganizeProposal, history: UsageHistory) -> _Revision:
-    """Return the changes that move, archive or compress pages, and the statements of a digest."""
-    pages, now = brain.pages(), brain.clock.now()
-    paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
-    for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
-        # the person agreed to a change of the page as it was then
-        if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
-            return [], ()
-    draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
-    draft.carry_out([Action(proposal.action, paths, proposal.target)])
-    return draft.changes(), tuple(draft.statements)
 
 
 def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProposal) -> _Revision:

@@ -10,12 +10,12 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import combinations
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.clock import is_within, iso
+from brainiac.clock import is_within, iso, parse_iso
 from brainiac.events import Change, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
@@ -69,13 +69,6 @@ class UsageHistory:
     unlinked: set[Pair] = field(default_factory=set)
     asked: str = ""
 
-    def path_now(self, path: str) -> str:
-        """Return the path, after all moves, of the page that was once at a path."""
-        seen = {path}
-        while (path := self.moved.get(path, path)) not in seen:
-            seen.add(path)
-        return path
-
     def is_resting(self, path: str, now: datetime) -> bool:
         """Return whether no person wrote a file within the last minute."""
         at = self.edited.get(path)
@@ -86,13 +79,7 @@ def read_history(brain: Brain) -> UsageHistory:
     """Return the history that the journals of all devices have."""
     history, projection = UsageHistory(), brain.projection
     projection.follow()
-    _add_changes(history, projection)
-    _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
-    return history
-
-
-def _add_changes(history: UsageHistory, projection: Projection) -> None:
-    """Add the changes of files: `order`, `moved`, `edited`, `placed` and `touched`."""
+    # the changes of files: `order`, `moved`, `edited`, `placed` and `touched`
     rows = projection.query(
         # what a sync brought is by hand where it was so on the other device
         f"SELECT path, source, after, op, is_new, is_by_hand AND coalesce({ORIGIN.format('is_by_hand')}, 1), at"
@@ -100,8 +87,13 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
         " WHERE source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand ORDER BY event, position"
     )
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
-        if source is not None:
-            _add_move(history, source, path, number)
+        if source is not None:  # its rank, `number` if it has none yet, and its last edit hold for the new path
+            history.order.setdefault(path, history.order.pop(source, number))
+            if source in history.edited:
+                history.edited[path] = history.edited.pop(source)
+            history.placed.discard(source)
+            history.moved[source] = path
+            history.moved.pop(path, None)  # a page is at this path again
         elif after is None:
             history.order.pop(path, None)
         else:
@@ -116,16 +108,8 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
                 history.edited[path] = at
             if op in ("create", "move"):
                 history.placed.add(path)
-
-
-def _add_move(history: UsageHistory, source: str, path: str, number: int) -> None:
-    """Add the move of a page: its rank (`number` if it has none yet) and its last edit hold for the new path."""
-    history.order.setdefault(path, history.order.pop(source, number))
-    if source in history.edited:
-        history.edited[path] = history.edited.pop(source)
-    history.placed.discard(source)
-    history.moved[source] = path
-    history.moved.pop(path, None)  # a page is at this path again
+    _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
+    return history
 
 
 def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
@@ -188,10 +172,18 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
     for entry in parse_access_log(usage.log.decode("utf-8", "surrogateescape")).entries:
         usage.lines += 1
         path = f"{memory}/{identity_of(entry.path, memory=memory)}"
-        page = pages.pages.get(path) or pages.pages.get(history.path_now(path))
+        if path not in pages.pages:  # where it is after all moves
+            seen = {path}
+            while (path := history.moved.get(path, path)) not in seen:
+                seen.add(path)
+        page = pages.pages.get(path)
         if page is None or not page.uuid:
             continue
-        usage.used[page.uuid] = max(_day(entry.at), usage.used.get(page.uuid, ""))
+        try:  # the UTC day of a moment that a person may have written in any form
+            day = iso(parse_iso(entry.at))[:10]
+        except (ValueError, OverflowError):
+            day = entry.at[:10]
+        usage.used[page.uuid] = max(day, usage.used.get(page.uuid, ""))
         if entry.action == "CITE":
             usage.cited[page.uuid] += 1
             # the entries of one answer have the same moment; nothing else in the log connects them
@@ -200,15 +192,6 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
         if len(cited) <= MAX_TOGETHER:
             usage.together.update(combinations(sorted(cited), 2))
     return usage
-
-
-def _day(at: str) -> str:
-    """Return the UTC day of a moment in the log, which a person may have written in any form."""
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return at[:10]
-    return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)).date().isoformat()
 
 
 def log_removal(brain: Brain, usage: Usage) -> list[Change]:
@@ -232,48 +215,34 @@ def log_removal(brain: Brain, usage: Usage) -> list[Change]:
 def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> Patterns:
     """Return the pages and folders that are used much, together or not at all, or are too full, by kind of pattern."""
     settings = brain.settings.organization
-    patterns = {
-        "frequent": list(_frequent(pages, history.cited + usage.cited))[:SHOWN_AT_MOST],
-        "co_accessed": list(_co_accessed(pages, history, history.together + usage.together))[:SHOWN_AT_MOST],
-        "unused": [
-            {"path": page.path, "last_used": day}
-            for page, day in unused_pages(brain, pages, history, usage)
-            if page.uuid
-        ],
-        "overgrown": [
-            {"folder": folder, "entries": len(children)}
-            for folder, children in sorted(pages.children.items())
-            if len(children) > settings.max_entries
-        ],
-    }
-    return {name: rows for name, rows in patterns.items() if rows}
-
-
-def _frequent(pages: PageSet, cited: Counter[str]) -> Iterator[Row]:
-    """Yield the pages that are cited much, the most cited first."""
+    cited, together = history.cited + usage.cited, history.together + usage.together
+    patterns: Patterns = {"frequent": [], "co_accessed": []}
+    # what is cited much, the most cited first
     for uuid, times in sorted(cited.items(), key=lambda item: (-item[1], item[0])):
         path = pages.path_by_uuid.get(uuid, "")
         if times >= FREQUENT_TIMES and path in pages.memories:
-            yield {"path": path, "cited": times}
-
-
-def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair]) -> Iterator[Row]:
-    """Yield pairs of pages that are used together and not linked; no pair whose link a person has undone."""
+            patterns["frequent"].append({"path": path, "cited": times})
+    # what is used together and not linked; no pair whose link a person has undone
     for pair, times in sorted(together.items(), key=lambda item: (-item[1], item[0])):
         first, second = (pages.path_by_uuid.get(uuid, "") for uuid in pair)
         is_shown = times >= TOGETHER_TIMES and pair not in history.unlinked
-        if is_shown and {first, second} <= pages.memories.keys() and not _are_related(pages, first, second):
-            yield {"paths": [first, second], "cited": times}
-
-
-def _are_related(pages: PageSet, first: str, second: str) -> bool:
-    """Return whether the index page of each page's folder links to the other page already."""
-    for source, target in ((first, second), (second, first)):
-        index = pages.pages.get(f"{posixpath.dirname(source)}/{INDEX}")
-        related = IndexDocument(index.text, index.path).page.related if index else ()
-        if pages.pages[target].uuid not in {link.uuid for link in related}:
-            return False
-    return True
+        if not is_shown or not {first, second} <= pages.memories.keys():
+            continue
+        unrelated = []  # whose folder's index page does not link to the other page yet
+        for source, target in ((first, second), (second, first)):
+            index = pages.pages.get(f"{posixpath.dirname(source)}/{INDEX}")
+            related = IndexDocument(index.text, index.path).page.related if index else ()
+            unrelated += [source] if pages.pages[target].uuid not in {link.uuid for link in related} else []
+        if unrelated:
+            patterns["co_accessed"].append({"paths": [first, second], "cited": times})
+    patterns = {name: rows[:SHOWN_AT_MOST] for name, rows in patterns.items()}
+    unused = unused_pages(brain, pages, history, usage)
+    patterns["unused"] = [{"path": page.path, "last_used": day} for page, day in unused if page.uuid]
+    folders = ((folder, len(children)) for folder, children in sorted(pages.children.items()))
+    patterns["overgrown"] = [
+        {"folder": name, "entries": count} for name, count in folders if count > settings.max_entries
+    ]
+    return {name: rows for name, rows in patterns.items() if rows}
 
 
 def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> list[tuple[Memory, str]]:
@@ -296,7 +265,12 @@ def find_stale(brain: Brain) -> Iterator[StaleItem]:
     """Yield broken successions, pages that nobody links to or cites, and overgrown folders, without a model."""
     pages, history = brain.pages(), read_history(brain)
     for page in pages.memories.values():
-        yield from _broken_history(page)
+        block_ids = {statement.block_id for statement in page.statements}
+        for statement in page.statements:  # in History, whose successor, named by its block id, is not on the page
+            if statement.replaced_by and statement.replaced_by not in block_ids:
+                name = f" ^{statement.block_id}" if statement.block_id else ""
+                what = f"“{statement.text}”{name} was replaced by ^{statement.replaced_by}, which is not there"
+                yield StaleItem("superseded", page.path, what, "say what holds now")
     for path in brain.recall.links.orphans():
         if path in pages.memories and pages.kind_of(path) != "events":
             yield StaleItem("orphan", path, "no page links to it, and it links to none", "link it where it belongs")
@@ -309,13 +283,3 @@ def find_stale(brain: Brain) -> Iterator[StaleItem]:
         if len(children) > limit:
             what = f"holds {len(children)} entries, {limit} are meant"
             yield StaleItem("overgrown", folder, what, "`brainiac organize`")
-
-
-def _broken_history(page: Memory) -> Iterator[StaleItem]:
-    """Yield the statements in History whose successor, named by its block id, is not on the page."""
-    block_ids = {statement.block_id for statement in page.statements}
-    for statement in page.statements:
-        if statement.replaced_by and statement.replaced_by not in block_ids:
-            name = f" ^{statement.block_id}" if statement.block_id else ""
-            what = f"“{statement.text}”{name} was replaced by ^{statement.replaced_by}, which is not there"
-            yield StaleItem("superseded", page.path, what, "say what holds now")

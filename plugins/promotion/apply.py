@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
@@ -20,7 +21,7 @@ from brainiac.formats.markdown import one_line
 from brainiac.formats.page import HISTORY, STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import folded
-from brainiac.llm.schemas import Operation, Page, Section
+from brainiac.llm.schemas import Operation, Page, PageRef, Section
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.tokens import numbers
@@ -71,6 +72,14 @@ class Candidate:
         """Whether one of its events must not leave this machine."""
         return any(event.is_private for event in self.events)
 
+    def of(self, **update: Any) -> Candidate:
+        """Return it with other values in its operation."""
+        return replace(self, operation=self.operation.model_copy(update=update))
+
+    def without_content(self, **update: Any) -> Candidate:
+        """Return it without a text, name or tag in its operation."""
+        return self.of(text="", page=PageRef(), tags=[], steps=[], importance=None, **update)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -105,12 +114,15 @@ class Step:
         """Whether it moves a statement of ours to History without another wording in its place."""
         return self.operation.action in ("end", "forget") and not self.proposal
 
+    @property
+    def is_stating(self) -> bool:
+        """Whether it puts a statement on its page, marked words excepted: no model judged those."""
+        return self.operation.action in ("new", "replace", "end") and not self.operation.marked_by
+
 
 def importance_word(value: float | None) -> str:
     """Return importance as a word: low below 0.4, high from 0.75 on; "" where no model judged it."""
-    if value is None:
-        return ""
-    return "high" if value >= HIGH else "low" if value < LOW else "medium"
+    return "" if value is None else "high" if value >= HIGH else "low" if value < LOW else "medium"
 
 
 def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
@@ -120,20 +132,44 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
         FormatError: A person has changed its target or its page since it was decided.
     """
     operation = step.operation
-    if step.is_taking_out:
-        return [_take_out(draft, step)]
+    if (
+        step.is_taking_out
+    ):  # a stand-in, a statement that was kept without a model; its words are on the page of their day
+        page_draft = draft.opened(step.path)
+        _check(draft, page_draft, step)
+        statement = _target_now(page_draft, step.targets[0])
+        page_draft.document = page_draft.document.without_statement(statement.block_id)
+        page_draft.may_be_empty = True
+        replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
+        # "reworded": a model's statement has its words
+        record = _record(draft, step, page_draft)
+        return [replace(record, operation="REWORD", block=statement.block_id, replaced=replaced)]
     if operation.page.is_whole and operation.action == "new":  # a note that is a page of its own
         return [_begin_whole(draft, step)]
     # on its page, links are relative to the page
     text, *steps = (with_links_from(draft.brain, text, step.path) for text in (operation.text, *operation.steps))
-    linked = operation.model_copy(update={"text": text, "steps": steps})
-    step = replace(step, candidate=replace(step.candidate, operation=linked))
-    page_draft = draft.opened(step.path)
+    step = replace(step, candidate=step.candidate.of(text=text, steps=steps))
+    page_draft, candidate = draft.opened(step.path), step.candidate
     _check(draft, page_draft, step)
-    _collect_meta(page_draft, step)
+    page_draft.sources.update(dict.fromkeys(event.id for event in candidate.events))
+    # not of a private request to forget: its tags and names must not get onto an open page
+    if not candidate.is_private or is_private(page_draft.document.memory.meta):
+        page_draft.tags.update(dict.fromkeys(operation.tags))
+        # aliases are names of the page that the model meant; the statement may have gone to another one
+        if operation.page.path in ("", step.path):
+            title = page_draft.document.memory.title.casefold()
+            names = (one_line(name) for name in operation.page.aliases)
+            page_draft.aliases.update(dict.fromkeys(name for name in names if name and name.casefold() != title))
+        word = importance_word(operation.importance)
+        page_draft.importance = max(page_draft.importance, word, key=_IMPORTANCE.index)
     if operation.page.path == step.path:  # else the model has not seen this page: it cannot rename or describe it
         _rename(draft, page_draft, operation.page.title)
-        _describe(draft, page_draft, step)
+        # no summary from other words than the person's, nor one with a number that neither page nor operation has
+        summary = one_line(operation.page.summary)
+        texts = [page_draft.document.memory.title, text, *steps, *(row.text for row in page_draft.current)]
+        is_stated = step.candidate.origin == "person" and not numbers([summary]) - numbers(texts)
+        if summary and is_stated and _is_ours(draft, page_draft):
+            page_draft.summary = summary
     record = _record(draft, step, page_draft)
     match operation.action:
         case "same":
@@ -148,8 +184,14 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
             record = _replace(draft, page_draft, step, record)
         case "end" | "forget":
             record = _end(draft, page_draft, step, record)
-    other_targets = [] if operation.action == "same" else step.targets[1:]
-    records = [record, *(_retire_duplicate(draft, step, target, record) for target in other_targets)]
+    records = [record]
+    # further targets, which say the same as the first; they may be on other pages
+    for target in () if operation.action == "same" else step.targets[1:]:
+        other, replaced_by = draft.opened(target.path), record.block if target.page == record.page else ""
+        old = _target_now(other, target)
+        replaced = _retire(draft, other, old, step, page=target.page, replaced_by=replaced_by)
+        other.sources.update(dict.fromkeys(record.sources))
+        records.append(replace(_record(draft, step, other), operation="DELETE", replaced=replaced))
     return [*records, *_merge(draft, page_draft, step, record)]
 
 
@@ -160,7 +202,7 @@ def _check(draft: Draft, page_draft: PageDraft, step: Step) -> None:
     """
     for target in step.targets:
         statement = _target_now(draft.opened(target.path), target)
-        if statement.text != target.statement.text and step.operation.action != "same":
+        if statement.text != target.statement.text and (step.operation.action != "same" or step.is_taking_out):
             raise FormatError(target.path, "the statement it is about was changed meanwhile")
     if step.operation.text and step.candidate.is_private and not is_private(page_draft.document.memory.meta):
         raise FormatError(step.path, "what is private cannot stand there: the page is not private any more")
@@ -177,21 +219,6 @@ def _target_now(page_draft: PageDraft, target: CurrentStatement) -> Statement:
         if statement.block_id == old.block_id and (old.block_id or statement.text == old.text):
             return statement
     raise FormatError(target.path, "the statement it is about was changed meanwhile")
-
-
-def _collect_meta(page_draft: PageDraft, step: Step) -> None:
-    """Add the step's sources, tags, aliases and importance to the page's front matter."""
-    operation, candidate = step.operation, step.candidate
-    page_draft.sources.update(dict.fromkeys(event.id for event in candidate.events))
-    if candidate.is_private and not is_private(page_draft.document.memory.meta):
-        return  # a private request to forget: its tags and names must not get onto an open page
-    page_draft.tags.update(dict.fromkeys(operation.tags))
-    # aliases are names of the page that the model meant; the statement may have gone to another one
-    if operation.page.path in ("", step.path):
-        title = page_draft.document.memory.title.casefold()
-        names = (one_line(name) for name in operation.page.aliases)
-        page_draft.aliases.update(dict.fromkeys(name for name in names if name and name.casefold() != title))
-    page_draft.importance = max(page_draft.importance, importance_word(operation.importance), key=_IMPORTANCE.index)
 
 
 def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
@@ -322,37 +349,6 @@ def _retire(
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
-def _take_out(draft: Draft, step: Step) -> StatementRecord:
-    """Remove a stand-in, a statement that was kept without a model; the words are on the page of their day."""
-    page_draft, target = draft.opened(step.path), step.targets[0]
-    statement = _target_now(page_draft, target)
-    if statement.text != target.statement.text:
-        raise FormatError(target.path, "the statement it is about was changed meanwhile")
-    page_draft.document = page_draft.document.without_statement(statement.block_id)
-    page_draft.may_be_empty = True
-    replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
-    # "reworded": a model's statement has its words
-    return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
-
-
-def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, record: StatementRecord) -> StatementRecord:
-    """Retire a further target of a step, which says the same as the first; it may be on another page.
-
-    Args:
-        draft: All pages.
-        step: The step.
-        target: The further target.
-        record: What the step did to its first target.
-    """
-    page_draft = draft.opened(target.path)
-    # a block id names a statement of the same page
-    replaced_by = record.block if target.page == record.page else ""
-    old = _target_now(page_draft, target)
-    replaced = _retire(draft, page_draft, old, step, page=target.page, replaced_by=replaced_by)
-    page_draft.sources.update(dict.fromkeys(record.sources))
-    return replace(_record(draft, step, page_draft), operation="DELETE", replaced=replaced)
-
-
 def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> Iterator[StatementRecord]:
     """Move our statements from other pages about the same person or thing to this page; a person's own stay there."""
     for path in step.operation.page.merge:
@@ -454,7 +450,18 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Mapping[str, s
     page_draft.answer = answer
     page_draft.tags.update(dict.fromkeys(answer.tags))
     _rename(draft, page_draft, answer.title)
-    _reorder(draft, page_draft, [blocks.get(name, "") for name in answer.order])
+    # our statements in the order of the answer: those below one heading share their places, and other lines stay
+    memory, ours = page_draft.document.memory, _movable(draft, page_draft)
+    ordered = [ours[block] for block in dict.fromkeys(map(blocks.get, answer.order)) if block in ours]
+    places = sorted(ordered, key=lambda statement: statement.start)
+    # a statement does not leave its heading: what it says may be clear only from there
+    queues = {place.section: iter([row for row in ordered if row.section == place.section]) for place in places}
+    text = memory.text
+    # from the last place to the first, so that the offsets of the places above stay valid
+    for place, statement in reversed([(place, next(queues[place.section])) for place in places]):
+        item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
+        text = text[: place.start] + item + text[place.end :]
+    page_draft.document = MemoryDocument(text, memory.path)
     _divide(draft, page_draft, answer.sections, blocks)
 
 
@@ -472,19 +479,6 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
     page_draft.aliases[memory.title] = None
 
 
-def _describe(draft: Draft, page_draft: PageDraft, step: Step) -> None:
-    """Give a page the summary that an operation has for it, where all of its statements are ours.
-
-    The summary is not taken where the operation rests on other words than the person's, or the summary has a number
-    that neither the page nor the operation has.
-    """
-    summary, memory = one_line(step.operation.page.summary), page_draft.document.memory
-    texts = [memory.title, step.operation.text, *(statement.text for statement in page_draft.current)]
-    is_stated = not numbers([summary]) - numbers([*texts, *step.operation.steps])
-    if step.candidate.origin == "person" and is_stated and _is_ours(draft, page_draft):
-        page_draft.summary = summary or page_draft.summary
-
-
 def _is_ours(draft: Draft, page_draft: PageDraft) -> bool:
     """Return whether no statement of a page is the person's own."""
     memory = page_draft.document.memory
@@ -500,24 +494,6 @@ def _movable(draft: Draft, page_draft: PageDraft) -> dict[str, Statement]:
         for statement in page_draft.current
         if statement.block_id and statement.section != STEPS and draft.log.is_ours(page, statement)
     }
-
-
-def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the order of block ids.
-
-    Those below one heading share the places that they had there, and other lines stay.
-    """
-    memory, ours = page_draft.document.memory, _movable(draft, page_draft)
-    ordered = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
-    places = sorted(ordered, key=lambda statement: statement.start)
-    # a statement does not leave its heading: what it says may be clear only from there
-    queues = {place.section: iter([row for row in ordered if row.section == place.section]) for place in places}
-    text = memory.text
-    # from the last place to the first, so that the offsets of the places above stay valid
-    for place, statement in reversed([(place, next(queues[place.section])) for place in places]):
-        item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
-        text = text[: place.start] + item + text[place.end :]
-    page_draft.document = MemoryDocument(text, memory.path)
 
 
 def _divide(draft: Draft, page_draft: PageDraft, sections: Sequence[Section], blocks: Mapping[str, str]) -> None:

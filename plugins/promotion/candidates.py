@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
@@ -60,11 +61,6 @@ class Marked:
     conversation: str = ""
     same: tuple[str, ...] = ()
 
-    @property
-    def id(self) -> str:
-        """The id of its decision in the journal: the same words of the same exchange are decided once."""
-        return f"{self.event.id}:{text_hash(self.text)}"
-
 
 def marked_candidates(
     brain: Brain, draft: Draft, events: Sequence[StmEvent], lines: Mapping[str, str], origins: LinkOrigins
@@ -84,9 +80,10 @@ def marked_candidates(
         is_line = event.id in lines  # a person's own line under Key Facts is marked whole
         found = [Marked(lines[event.id], event, "key-fact")] if is_line else _marked_in(brain, event, exchanges)
         for marked in found:
-            # a person who deleted what was written from these words must not get it again
-            if not draft.log.is_decided(marked.id):
-                by_id.setdefault(marked.id, marked)
+            # its decision in the journal: the same words of the same exchange are decided once, and a person who took
+            # out what was written from them must not get it again
+            if not draft.log.is_decided(name := f"{event.id}:{text_hash(marked.text)}"):
+                by_id.setdefault(name, marked)
     candidates = []
     for name, marked in sorted(by_id.items(), key=lambda item: (item[1].event.at, item[0])):
         operation = Operation(
@@ -123,13 +120,18 @@ def _marked_in(brain: Brain, event: StmEvent, exchanges: Exchanges) -> Iterator[
     if recorded is not None and is_note:
         yield replace(unmarked, text=_as_saved(brain, recorded, body), by="note")
         return
+    day = brain.day_of(event.at)
     for block in blocks_of(body) if event.origin == PERSON else ():
         # a mark is about its block: a tag in one paragraph does not keep the whole message
         has_tag = tags_in(block) or tags  # those of front matter are about all of it
         if has_tag or wiki_links_in(block):
             yield replace(unmarked, text=block, by="tag" if has_tag else "link")
-        elif len(set(words(block))) >= MIN_WORDS:
-            yield from _marked_by_repetition(brain, replace(unmarked, text=block, by="repetition"))
+        elif len(set(words(block))) >= MIN_WORDS:  # said or stated on another day, with the statement that says it
+            told = (hit for hit in other_tellings(brain, block, event.id) if brain.day_of(hit.at) != day)
+            if repetitions := [hit for hit in told if likeness(hit.text, block) >= REPEATED]:
+                statements = [hit for hit in repetitions if hit.kind == "statement" and hit.anchor]
+                same = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in statements[:1])
+                yield replace(unmarked, text=block, by="repetition", same=same)
 
 
 def _as_saved(brain: Brain, recorded: Event, noted: str) -> str:
@@ -146,19 +148,6 @@ def _as_saved(brain: Brain, recorded: Event, noted: str) -> str:
                 if body.replace("\r\n", "\n").strip() == noted.strip():
                     return body
     return noted
-
-
-def _marked_by_repetition(brain: Brain, marked: Marked) -> Iterator[Marked]:
-    """Yield marked words, with the statement that has nearly the same, if they were said or stated on another day."""
-    day = brain.day_of(marked.event.at)
-    repetitions = [
-        hit
-        for hit in other_tellings(brain, marked.text, marked.event.id)
-        if brain.day_of(hit.at) != day and likeness(hit.text, marked.text) >= REPEATED
-    ]
-    statements = [hit for hit in repetitions if hit.kind == "statement" and hit.anchor]
-    if repetitions:
-        yield replace(marked, same=tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in statements[:1]))
 
 
 def other_tellings(brain: Brain, text: str, exchange: str) -> list[Hit]:
@@ -179,13 +168,23 @@ def other_tellings(brain: Brain, text: str, exchange: str) -> list[Hit]:
 def _page_for(brain: Brain, draft: Draft, marked: Marked) -> PageRef:
     """Return the page for marked words.
 
-    Several lines get a page of their own. A single line goes to the page of its link or tag, else to the page whose
-    name it holds, else to that of its conversation, else to that of its month.
+    Several lines get a page of their own; a heading with numbered steps below it becomes a skill. A single line goes to
+    the page of its link or tag, else to the page whose name it holds, else to that of its conversation, else to that of
+    its month.
     """
     # a link comes before a tag: it names the page, the tag only the topic
     name = next(iter((*wiki_links_in(marked.text), *tags_in(marked.text), *marked.tags)), "")
     if "\n" in marked.text.strip():
-        return _new_page(marked, name)
+        heading = _HEADING.search(marked.text)
+        is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
+        first_line = next(line for line in marked.text.split("\n") if line.strip())
+        title = " ".join(_MARKS.sub(" ", heading[1] if heading else first_line).split())
+        if len(title) > _TITLE_CHARACTERS:
+            title = title[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
+        # a skill stands right in `skills/`, which has no folders of topics
+        folder = "" if is_skill else name or marked.conversation or NOTES
+        kind: Literal["skill", "concrete"] = "skill" if is_skill else "concrete"
+        return PageRef(kind=kind, folder=folder, title=title or name, is_whole=True)
     if name:
         return PageRef(title=name)
     pages = draft.memories(is_private=marked.event.is_private)
@@ -195,16 +194,3 @@ def _page_for(brain: Brain, draft: Draft, marked: Marked) -> PageRef:
     if marked.conversation:
         return PageRef(title=marked.conversation)
     return PageRef(folder=NOTES, title=brain.day_of(marked.event.at)[:7])
-
-
-def _new_page(marked: Marked, name: str) -> PageRef:
-    """Return a new page for words of several lines; a heading with numbered steps below it becomes a skill."""
-    heading = _HEADING.search(marked.text)
-    is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
-    first_line = next(line for line in marked.text.split("\n") if line.strip())
-    title = " ".join(_MARKS.sub(" ", heading[1] if heading else first_line).split())
-    if len(title) > _TITLE_CHARACTERS:
-        title = title[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
-    # a skill stands right in `skills/`, which has no folders of topics
-    folder = "" if is_skill else name or marked.conversation or NOTES
-    return PageRef(kind="skill" if is_skill else "concrete", folder=folder, title=title or name, is_whole=True)

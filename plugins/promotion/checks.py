@@ -77,13 +77,10 @@ class Sources:
         """The titles and aliases of all pages that were shown."""
         return [name for names in self.pages.values() for name in names]
 
-    def exchanges(self) -> list[str]:
-        """Return the texts of the exchanges."""
-        return [text for event in self.events.values() for text in (event.user, event.ai)]
-
     def texts(self) -> list[str]:
         """Return all texts that the model was shown: exchanges, statements and names of pages."""
-        return [*self.exchanges(), *(statement.content for statement in self.known), *self.names]
+        said = (text for event in self.events.values() for text in (event.user, event.ai))
+        return [*said, *(statement.content for statement in self.known), *self.names]
 
     def on_page(self, path: str) -> list[str]:
         """Return what the model was shown of a page: its statements, and the steps or the line on its subject."""
@@ -196,7 +193,9 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     text, known_numbers = "\n".join([operation.text, *operation.steps]), _known_numbers(operation, targets, sources)
     if numbers([text]) <= known_numbers:
         return
-    text = _without_names(text, sources)
+    # without the words of letters and digits ("Q2", "B17") that stand in what the model was shown
+    names = {name for shown_text in sources.texts() for name in _NAME_WITH_DIGITS.findall(shown_text)}
+    text = _NAME_WITH_DIGITS.sub(lambda match: " " if match.group() in names else match.group(), text)
     for stated in _worked_out(text, sources.days_of(operation), sources.quotes_of(operation)):
         if numbers([stated]) - known_numbers:
             text = text.replace(stated, " ")
@@ -226,37 +225,24 @@ def _worked_out(text: str, days: Collection[str], quotes: Sequence[str]) -> list
     A date is near one of the days ("yesterday": 2025-09-16), or has a quote's day of the month ("on the 3rd":
     2025-09-03). A time has an hour that a quote has ("half past 7": 19:30).
     """
+    quoted_numbers, quoted_on = numbers(quotes), [day for day in map(_date, days) if day]
     dates = {
         stated
         for day, stated in dates_in(text)
-        if any(_is_near(day, quoted_on) for quoted_on in days) or _is_dated_by(day, quotes, days)
+        if any(abs((day - other).days) <= WORKED_OUT_DAYS for other in quoted_on)
+        # the month is not compared: it is a word, in any language
+        or (day.day in quoted_numbers and any(abs(day.year - int(other[:4])) <= 1 for other in days))
     }
-    quoted_numbers = numbers(quotes)
     times = {stated for stated, hours in clock_hours(text).items() if not hours.isdisjoint(quoted_numbers)}
     return sorted(dates | times)
 
 
-def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
-    """Return whether a date has a day of the month that quotes have, and a year at most one from those of the days.
-
-    The month is not compared: it is a word, in any language.
-    """
-    is_year = any(abs(stated.year - int(day[:4])) <= 1 for day in days)
-    return is_year and stated.day in numbers(quotes)
-
-
-def _without_names(text: str, sources: Sources) -> str:
-    """Return a text without the words of letters and digits ("Q2", "B17") that stand in what the model was shown."""
-    names_shown = {name for shown_text in sources.texts() for name in _NAME_WITH_DIGITS.findall(shown_text)}
-    return _NAME_WITH_DIGITS.sub(lambda match: " " if match.group() in names_shown else match.group(), text)
-
-
-def _is_near(stated: date, day: str) -> bool:
-    """Return whether a date is at most `WORKED_OUT_DAYS` from an ISO date; false where that is none."""
+def _date(day: str) -> date | None:
+    """Return an ISO date as a date; None where it is none."""
     try:
-        return abs((stated - date.fromisoformat(day)).days) <= WORKED_OUT_DAYS
+        return date.fromisoformat(day)
     except ValueError:
-        return False
+        return None
 
 
 def _soft_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:

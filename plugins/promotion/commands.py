@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, YesOption, agree, moment_named, note_edits, opened_brain, print_json
+from brainiac.cli.session import agree, command, moment_named, note_edits
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.history.rebuild import is_made_from, make_raw, settle
 from brainiac.terminal import say
-from brainiac.text.dates import TIMES
 
 from .past import CatchUp, Past, require_model
 from .run import Outcome
@@ -31,40 +30,33 @@ def register(app: typer.Typer) -> None:
     app.command()(rebuild)
 
 
-def promote(
-    past: Annotated[
-        bool, typer.Option("--past", help="Have a model read the exchanges that were kept without one until now.")
-    ] = False,
-    since: Annotated[str, typer.Option("--from", metavar="WHEN", help=f"With --past: only those since {TIMES}.")] = "",
-    model: Annotated[str, typer.Option(help="With --past: the model that reads them; else that of the settings.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --past: do not ask.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Move what was said from short-term into long-term memory now."""
-    if past:
-        with opened_brain() as brain:
-            require_active(brain)
-            _catch_up(brain, since, model, yes=yes, as_json=as_json, made={}, last="")
-        return
-    if since or model:
+@command()
+def promote(brain: Brain, *, past: bool = False, since: str = "", model: str = "", yes: bool = False) -> Iterator[Any]:
+    """Move what was said from short-term into long-term memory now.
+
+    Args:
+        past: Have a model read the exchanges that were kept without one until now.
+        since (--from WHEN): With --past: only those since {TIMES}.
+        model: With --past: the model that reads them; else that of the settings.
+        yes (--yes, -y): With --past: do not ask.
+    """
+    if not past and (since or model):
         raise typer.BadParameter("--from and --model go with --past")
+    require_active(brain)
+    if past:
+        yield from _catch_up(brain, since, model, yes=yes, made={}, last="")
+        return
     from brainiac.cli.styling import bar  # rich is heavy
 
-    with opened_brain() as brain, bar("Deciding what to remember") as progress, _alone():
-        require_active(brain)
-        note_edits(brain)
-        outcome = run(brain, progress=progress)
-    if as_json:
-        print_json(_as_json(outcome))
-    elif outcome.event is None:
+    note_edits(brain)
+    with bar("Deciding what to remember"), _alone():
+        outcome = run(brain)
+    yield _as_json(outcome)
+    if outcome.event is None:
         say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
     else:
         say(f"{_count(outcome.exchanges)} filed; statements: {_done(outcome)} (event {outcome.event.id})")
-    if not as_json:
-        for line in _details(outcome):
-            say(line)
-    if outcome.problem:
-        raise typer.Exit(1)
+    _say_details(outcome)
 
 
 @contextmanager
@@ -83,34 +75,32 @@ def _alone() -> Iterator[None]:
 # --- what no model has read: in place by `promote --past`, into a new brain by `rebuild` -----------------------------
 
 
-def rebuild(
-    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="The new brain's folder; made when missing.")],
-    since: Annotated[str, typer.Option("--from", metavar="WHEN", help=f"Only what was said since {TIMES}.")] = "",
-    model: Annotated[str, typer.Option(help="The model that reads what was said; else that of the settings.")] = "",
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
-    with opened_brain(is_reading=True) as brain:
-        since = brain.day_of(moment_named(brain, since)[0]) if since else ""  # the new brain has events of its own
-        is_made_from(brain, into)  # raises where it cannot be
-        require_model(brain, model)
-        raw = make_raw(brain, into)
+@command(is_reading=True)
+def rebuild(brain: Brain, *, into: Path, since: str = "", model: str = "", yes: bool = False) -> Iterator[Any]:
+    """Make memory again, into a new brain, from all that was ever said; this brain is only read.
+
+    Args:
+        into (--into DIR): The new brain's folder; made when missing.
+        since (--from WHEN): Only what was said since {TIMES}.
+        model: The model that reads what was said; else that of the settings.
+        yes (--yes, -y): Do not ask.
+    """
+    since = brain.day_of(moment_named(brain, since)[0]) if since else ""  # the new brain has events of its own
+    is_made_from(brain, into)  # raises where it cannot be
+    require_model(brain, model)
+    raw = make_raw(brain, into)
     with closing(Brain(into, clock=brain.clock)) as new:
         settle(new)
-        if raw and not as_json:
+        if raw:
             left = f"; {_count(raw.left, 'page')} of what models had made {_were(raw.left)} left out" * bool(raw.left)
             say(f"Took over {_count(raw.pages, 'page')}, with what was said and what you wrote yourself{left}.")
             for path in raw.unreadable:
                 say(f"{path} cannot be read and is there as it was")
-        made = {"raw": asdict(raw) if raw else None}
         last = f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two."
-        _catch_up(new, since, model, yes=yes, as_json=as_json, made=made, last=last)
+        yield from _catch_up(new, since, model, yes=yes, made={"raw": asdict(raw) if raw else None}, last=last)
 
 
-def _catch_up(
-    brain: Brain, since: str, model: str, *, yes: bool, as_json: bool, made: dict[str, Any], last: str
-) -> None:
+def _catch_up(brain: Brain, since: str, model: str, *, yes: bool, made: dict[str, Any], last: str) -> Iterator[Any]:
     """Say what having a model read the rest would do and cost, ask, have it read, and tell what it did.
 
     Args:
@@ -118,7 +108,6 @@ def _catch_up(
         since: As a person names a time; "" for all.
         model: Its name; "" for that of the settings.
         yes: Whether nothing is asked.
-        as_json: Whether JSON is printed instead of lines.
         made: What was done before, for the JSON.
         last: What is said where it has come to its end; "" for how to see it and take it back.
     """
@@ -128,27 +117,23 @@ def _catch_up(
     day = brain.day_of(moment_named(brain, since)[0]) if since else ""
     with bar("Looking at what was said"):
         reading = CatchUp(brain, day, model)
-    plan, undo, outcome = reading.plan, "", Outcome(None)
-    if not as_json:
-        for line in _plan_lines(plan):
-            say(line)
+    plan, undo, outcome = reading.plan, "", Outcome()
+    for line in _plan_lines(plan):
+        say(line)
     if plan.exchanges:
         agree("Go on?", is_agreed=yes)
     if plan.exchanges or plan.gone or plan.withheld:  # what cannot be read is noted, so that nobody is told of it again
         with bar("Reading what was said") as progress, _alone():
             started, outcome = reading.run(progress)
             undo = started.id
-    if as_json:
-        print_json({**made, "plan": asdict(plan), "undo": undo} | _as_json(outcome))
-    else:
-        for line in _read_lines(outcome):
-            say(line)
-        if last and not outcome.problem:
-            say(last)
-        elif outcome.event is not None and not last:
-            say(f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back.")
+    yield {**made, "plan": asdict(plan), "undo": undo} | _as_json(outcome)
     if outcome.problem:
-        raise typer.Exit(1)
+        say(f"It ended early: {outcome.problem}")
+        say("What was read is kept; the same command goes on where it was.")
+    if outcome.event is not None:
+        say(f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}.")
+    way_back = f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back."
+    _say_details(outcome, last * (not outcome.problem) if last else way_back * (outcome.event is not None))
 
 
 def _plan_lines(plan: Past) -> Iterator[str]:
@@ -170,16 +155,6 @@ def _plan_lines(plan: Past) -> Iterator[str]:
         yield f"{_count(len(plan.withheld))} more: private, so not for {plan.model}, which is not on this machine."
 
 
-def _read_lines(outcome: Outcome) -> Iterator[str]:
-    """Yield what a catch-up did, and what it left."""
-    if outcome.problem:
-        yield f"It ended early: {outcome.problem}"
-        yield "What was read is kept; the same command goes on where it was."
-    if outcome.event is not None:
-        yield f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}."
-    yield from _details(outcome)
-
-
 def _count(number: int, name: str = "exchange") -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
@@ -196,13 +171,17 @@ def _done(outcome: Outcome) -> str:
 # --- what is shown of a run --------------------------------------------------------------------------------------
 
 
-def _details(outcome: Outcome) -> Iterator[str]:
-    """Yield lines on how the candidates ended, and on the person's words that stay in short-term memory or leave."""
+def _say_details(outcome: Outcome, last: str = "") -> None:
+    """Say how the candidates ended, and which words of the person's stay in short-term memory or leave; then `last`.
+
+    Raises:
+        Exit: The run ended early.
+    """
     ends = Counter(ending.end for ending in outcome.candidates.values())
     if ends:
-        yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
+        say("candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common()))
     for event, reason in outcome.left.items():
-        yield f"left    {event}: {reason}"
+        say(f"left    {event}: {reason}")
     # a call that failed leaves exchanges and their candidates for one reason, which is shown above
     shown_reasons = set(outcome.left.values())
     rows = [
@@ -213,11 +192,15 @@ def _details(outcome: Outcome) -> Iterator[str]:
     rows += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
     for end, statement, reason in dict.fromkeys(rows):
         if reason:
-            yield f"{end:7} {statement[:80]!r}: {reason}"
+            say(f"{end:7} {statement[:80]!r}: {reason}")
     for text in outcome.kept:
-        yield f"kept    {text[:80]!r}: it is yours and stays in short-term memory"
+        say(f"kept    {text[:80]!r}: it is yours and stays in short-term memory")
     for text in outcome.filed:
-        yield f"filed   {text[:80]!r}: it left short-term memory for the page of the day"
+        say(f"filed   {text[:80]!r}: it left short-term memory for the page of the day")
+    if last:
+        say(last)
+    if outcome.problem:
+        raise typer.Exit(1)
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:

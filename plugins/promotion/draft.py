@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from brainiac.brain import Brain
@@ -64,6 +65,15 @@ class CurrentStatement:
     def is_by_hand(self) -> bool:
         """Whether the person wrote or edited it themselves; what others are named for came otherwise."""
         return not self.is_ours and author_of_statement(self.text).origin == PERSON
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it stands, by the names of a proposal's fields."""
+        block, digest = self.statement.block_id, text_hash(self.statement.text)
+        return {"page": self.page, "path": self.path, "block": block, "hash": digest}
+
+
+NOWHERE: dict[str, Any] = {"page": "", "path": "", "block": "", "hash": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +145,11 @@ class PageDraft:
         if str(document) == self.before and not self.reinforced and not self.sources:
             return document
         keys: dict[str, object] = {"updated_at": now}
-        keys |= _with_further_items(memory, "sources", list(self.sources))
-        keys |= _with_further_items(memory, "aliases", list(self.aliases)[:MAX_ALIASES])
+        for key, added in (("sources", list(self.sources)), ("aliases", list(self.aliases)[:MAX_ALIASES])):
+            present = memory.meta.get(key) or []
+            if isinstance(present, list):  # else a person wrote something else under this key: it is theirs
+                items = [str(item) for item in present if item]
+                keys |= {key: [*items, *new]} if (new := [item for item in added if item not in items]) else {}
         if tags := [tag for tag in self.tags if tag not in memory.tags]:
             keys["tags"] = [*memory.tags, *tags][:MAX_TAGS]
         if self.reinforced:
@@ -147,22 +160,11 @@ class PageDraft:
         # a person's word for it is not replaced
         if self.answer and self.answer.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.answer.emotion
-        answered_summary = one_line(self.answer.summary) if self.answer else ""
-        if summary := answered_summary or self.summary:
+        if summary := (self.answer and one_line(self.answer.summary)) or self.summary:
             keys["summary"] = summary
         if (links := mentions.renewed(memory)) is not None:
             keys[MENTIONS] = links
         return document.with_missing_keys(new_id(), self.written_at or now).set_meta(**keys)
-
-
-def _with_further_items(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
-    """Return a front matter key with further items; {} where there are none, or the key has no list."""
-    present = memory.meta.get(key) or []
-    if not isinstance(present, list):
-        return {}  # a person wrote something else under this key: it is theirs
-    items = [str(item) for item in present if item]
-    new = [item for item in added if item not in items]
-    return {key: [*items, *new]} if new else {}
 
 
 class Draft:
@@ -181,10 +183,6 @@ class Draft:
         self.brain, self.log = brain, log
         self.new_pages = {} if new_pages is None else new_pages
         self.page_drafts: dict[str, PageDraft] = {}
-
-    def restarted(self) -> Draft:
-        """Return a draft without changes, on the pages as they are now; the pages to begin are kept."""
-        return Draft(self.brain, self.log, self.new_pages)
 
     @cached_property
     def pages(self) -> PageSet:
@@ -301,15 +299,17 @@ class Draft:
 
     @cached_property
     def first_ids_by_words(self) -> tuple[dict[str, str], dict[str, str]]:
-        """`ids_by_words` when it was first asked for, of what is open and of what is private."""
-        return self.ids_by_words(is_private=False), self.ids_by_words(is_private=True)
+        """`ids_by_words` when it was first asked for."""
+        return self.ids_by_words()
 
-    def ids_by_words(self, *, is_private: bool) -> dict[str, str]:
-        """Return the ids of the current statements by their folded text, with the changes so far."""
-        ids: dict[str, str] = {}
-        for memory in self.memories(is_private=is_private):
-            for statement in memory.current_statements:
-                ids.setdefault(folded(statement.text), _statement_id(memory.uuid or memory.path, statement))
+    def ids_by_words(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the ids of the current statements by their folded text, with the changes so far: open, and private."""
+        ids: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        for is_private in (False, True):
+            for memory in self.memories(is_private=is_private):
+                for statement in memory.current_statements:
+                    name = _statement_id(memory.uuid or memory.path, statement)
+                    ids[is_private].setdefault(folded(statement.text), name)
         return ids
 
     # --- places -----------------------------------------------------------------------------------------
@@ -380,16 +380,13 @@ def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewP
     Raises:
         FormatError: The folder cannot be made, since a file has its path.
     """
-    number = 1
-    while True:
+    for number in count(1):
         path, new_page = day_page(draft.brain, at, is_private=is_private, number=number)
         check_folder(draft.brain, posixpath.dirname(path))
         page = draft.pages.memories.get(path)
-        if page is None and is_free(draft.brain, path):
-            return path, new_page
-        if page is not None and (page.is_private or not is_private):
-            return path, new_page
-        number += 1
+        if is_free(draft.brain, path) if page is None else page.is_private or not is_private:
+            break
+    return path, new_page
 
 
 def check_folder(brain: Brain, folder: str) -> None:

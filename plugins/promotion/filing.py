@@ -10,8 +10,10 @@ import os
 import posixpath
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count as counted_from
 from itertools import groupby
 
 from brainiac.brain import Brain
@@ -32,7 +34,6 @@ from .draft import Draft, check_folder, day_page, is_free
 
 NAME = "promotion"
 OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
-ATTEMPTS = 20
 SECTION = "## Conversation"
 QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
 TIDIED_AT_ONCE = 200
@@ -58,9 +59,10 @@ def add_exchanges(
     by_path: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=said_at):
         try:
-            path = filings.page_of(event.id)
-            # one that is on a page stays there, even if its day's page was split or moved since
-            if not _has_exchange(draft, path, event.id):
+            path, page = filings.page_of(event.id), None
+            with suppress(FormatError):  # one that is on a page stays there, even if its day's page was split or moved
+                page = draft.page(path) if path else None
+            if page is None or f"<!-- exchange: {event.id} -->" not in str(page.document):
                 path = day_pages.page_for(event)
         except FormatError as error:
             left[event.id] = str(error)
@@ -78,15 +80,6 @@ def add_exchanges(
         # a person corrected them there, or here
         left |= {event.id: f"it stands in {path} in other words" for event in exchanges if event.id not in ids}
     return pages
-
-
-def _has_exchange(draft: Draft, path: str, exchange: str) -> bool:
-    """Return whether a page holds an exchange; false where the page is broken or `path` is ""."""
-    try:
-        page_draft = draft.page(path) if path else None
-    except FormatError:
-        return False
-    return page_draft is not None and f"<!-- exchange: {exchange} -->" in str(page_draft.document)
 
 
 class _DayPages:
@@ -112,83 +105,62 @@ class _DayPages:
         """
         first_page, _ = day_page(self._brain, event.at, is_private=event.is_private)
         check_folder(self._brain, posixpath.dirname(first_page))
-        number = self._last_numbers.get(first_page) or self._last_number(first_page)
-        while not self._open_if_room(event, number):
-            number += 1
+        if first_page not in self._last_numbers:  # by the files in the folder: a busy day may have dozens of pages
+            folder, name = posixpath.split(first_page.removesuffix(".md"))
+            numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
+            names = list[str]()
+            with suppress(FileNotFoundError):
+                names = os.listdir(self._brain.tree.absolute(folder))
+            numbers = (int(match[1]) for name in names if (match := numbered.fullmatch(name)))
+            self._last_numbers[first_page] = max(numbers, default=1)
+        # no page that is full or broken, none where no page can be made, and none that is open for a private exchange
+        for number in counted_from(self._last_numbers[first_page]):
+            path, new_page = day_page(self._brain, event.at, is_private=event.is_private, number=number)
+            if path not in self._sizes:
+                try:
+                    page_draft = self._draft.page(path)
+                except FormatError:
+                    continue
+                if page_draft is None and not is_free(self._brain, path):
+                    continue
+                self._draft.new_pages.setdefault(path, new_page)
+                page_draft = page_draft or self._draft.opened(path)
+                if event.is_private and not is_private(page_draft.document.memory.meta):
+                    continue
+                self._sizes[path] = len(str(page_draft.document))
+            if self._sizes[path] < PAGE_CHARACTERS:
+                break
         self._last_numbers[first_page] = number
-        path, _ = day_page(self._brain, event.at, is_private=event.is_private, number=number)
         self._sizes[path] += len(render_exchange(event))
         return path
-
-    def _last_number(self, first_page: str) -> int:
-        """Return the number of a day's last page, from the names of the files in its folder."""
-        folder, name = posixpath.split(first_page.removesuffix(".md"))
-        # no page is read for it: a busy day may have dozens
-        numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
-        try:
-            names = os.listdir(self._brain.tree.absolute(folder))
-        except FileNotFoundError:
-            return 1
-        return max((int(match[1]) for name in names if (match := numbered.fullmatch(name))), default=1)
-
-    def _open_if_room(self, event: StmEvent, number: int) -> bool:
-        """Open the page of a day with a number, or begin it in the draft; return whether it can take an exchange.
-
-        It cannot where it is full or broken, no page can be made at its path, or only the exchange is private.
-        """
-        path, new_page = day_page(self._brain, event.at, is_private=event.is_private, number=number)
-        if path not in self._sizes:
-            try:
-                page_draft = self._draft.page(path)
-            except FormatError:
-                return False
-            if page_draft is None and not is_free(self._brain, path):
-                return False
-            self._draft.new_pages.setdefault(path, new_page)
-            page_draft = page_draft or self._draft.opened(path)
-            if event.is_private and not is_private(page_draft.document.memory.meta):
-                return False
-            self._sizes[path] = len(str(page_draft.document))
-        return self._sizes[path] < PAGE_CHARACTERS
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
     """Return a page with the exchanges that it lacks, each after those said before it; `events` are oldest first."""
-    on_page = list(find_events(text))
+    on_page, heading = list(find_events(text)), f"\n{SECTION}\n"
     ids = {exchange.event.id for exchange in on_page}
     new = list({event.id: event for event in events if event.id not in ids}.values())
 
-    def last_before(event: StmEvent) -> int:
-        """Return the index of the last exchange on the page that was said before an event; -1 for none."""
-        return max((number for number, exchange in enumerate(on_page) if exchange.event.at <= event.at), default=-1)
+    def place(event: StmEvent) -> int:
+        """Return where an exchange goes: behind the last one that was said before it, else before all others."""
+        before = [exchange.end for exchange in on_page if exchange.event.at <= event.at]
+        if before or on_page:
+            return max(before, default=on_page[0].start)
+        # the first ones stand in the section for them, which is made before all others if missing
+        section, first_section = text.find(heading), text.find("\n## ")
+        if section >= 0:
+            return section + len(heading)
+        return first_section + 1 if first_section >= 0 else len(text)
 
     # exchanges that go to the same place are inserted together
-    groups = [(number, list(group)) for number, group in groupby(new, last_before)]
-    for number, group in reversed(groups):  # from the end, so that the offsets above stay valid
-        rendered = "".join(render_exchange(event) + "\n" for event in group)
-        if number >= 0:
-            text = splice(text, on_page[number].end, _line_ends_for_gap(text, on_page[number].end) + rendered)
-        elif on_page:
-            text = splice(text, on_page[0].start, rendered)
-        else:
-            text = _with_first_exchanges(text, rendered)
+    groups = [(at, "".join(render_exchange(event) + "\n" for event in group)) for at, group in groupby(new, place)]
+    is_in_section = bool(on_page) or heading in text
+    for at, rendered in reversed(groups):  # from the end, so that the offsets above stay valid
+        # a blank line before them, but where they stand right behind the heading or before the first one
+        is_apart = not is_in_section or any(exchange.end == at for exchange in on_page)
+        gap = "" if text[:at].endswith("\n\n") else "\n" if text[:at].endswith("\n") else "\n\n"
+        text = splice(text, at, gap * is_apart + f"{SECTION}\n" * (not is_in_section) + rendered)
     return text
-
-
-def _with_first_exchanges(text: str, rendered: str) -> str:
-    """Return a page with its first exchanges: in the section for them, which is made before all others if missing."""
-    heading = f"\n{SECTION}\n"
-    section = text.find(heading)
-    if section >= 0:
-        return splice(text, section + len(heading), rendered)
-    first_section = text.find("\n## ")
-    at = first_section + 1 if first_section >= 0 else len(text)
-    return splice(text, at, _line_ends_for_gap(text, at) + f"{SECTION}\n{rendered}")
-
-
-def _line_ends_for_gap(text: str, at: int) -> str:
-    """Return the line ends that are missing for a blank line before an offset."""
-    return "" if text[:at].endswith("\n\n") else "\n" if text[:at].endswith("\n") else "\n\n"
 
 
 # --- when short-term memory is too full ----------------------------------------------------------------------
@@ -201,20 +173,17 @@ def file_overflow(brain: Brain) -> Event | None:
         The event; None where it is not too full, or no exchange can be filed.
 
     Raises:
-        ConflictError: In each of `ATTEMPTS` attempts somebody saved a file of the commit.
+        ConflictError: In each of 20 attempts somebody saved a file of the commit.
         FormatError: Short-term memory lacks a heading.
     """
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> Event | None:
         with brain.short_term_lock():
             document = brain.short_term()
             events = _oldest(document, brain.settings.promotion.max_tokens)
-            if not events:
-                return None
-            try:
-                return _file(brain, document, events)
-            except ConflictError:
-                continue
-    raise ConflictError([brain.tree.relative(brain.tree.short_term)])
+            return _file(brain, document, events) if events else None
+
+    return brain.retry(attempt)
 
 
 def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event | None:
@@ -252,10 +221,10 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     text = str(document)
     if len(text) <= OVERFULL * limit:  # a token is a character or more
         return []
-    placed, sizes = document.logged, [n_tokens(text[event.start : event.end]) for event in document.logged]
+    placed, sizes = document.logged, [count(text[event.start : event.end]) for event in document.logged]
     # what stands between the events
     starts, ends = [0, *(event.end for event in placed)], [*(event.start for event in placed), len(text)]
-    total = n_tokens("".join(text[start:end] for start, end in zip(starts, ends, strict=True))) + sum(sizes)
+    total = count("".join(text[start:end] for start, end in zip(starts, ends, strict=True))) + sum(sizes)
     if total <= OVERFULL * limit:
         return []
     movable = [(event.event, size) for event, size in zip(placed, sizes, strict=True) if _is_unedited(text, event)]
@@ -283,12 +252,6 @@ def _is_unedited(text: str, placed: PlacedEvent) -> bool:
 def conversation_of(brain: Brain, prompt: str) -> str:
     """Return the subfolder of the inbox that a prompt belongs to; "" at the top level."""
     return posixpath.dirname(prompt).removeprefix(brain.tree.relative(brain.tree.inbox)).strip("/")
-
-
-def n_tokens(text: str) -> int:
-    """Return how many tokens a text has."""
-    # the tokenizer takes no surrogates, as which bytes that are no UTF-8 are read
-    return count(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def tidy_inbox(brain: Brain) -> Event | None:

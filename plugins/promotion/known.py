@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from brainiac.errors import FormatError
 from brainiac.formats.markdown import blocks_of
 from brainiac.formats.page import STEPS, Memory, Statement, parse_memory
 from brainiac.formats.short_term import StmEvent
-from brainiac.llm.schemas import PageName, PageRef
+from brainiac.llm.schemas import PageName
 from brainiac.search.documents import Hit, HitKind
 from brainiac.search.query import searches
 from brainiac.text.tokens import coverage, trigrams, words
@@ -69,8 +68,15 @@ def known_for(
         memories: The pages that a decision may change.
         said: The exchanges.
     """
-    named_paths = names_in(memories, [text for event in said for text in (event.user, event.ai)]).keys()
-    entries = _ranked(_pages_to_rank(brain, draft, memories, said, named_paths), said)[:MAX_SHOWN]
+    texts = [text for event in said for text in (event.user, event.ai)]
+    named_paths, to_rank = names_in(memories, texts).keys(), memories
+    # of a large memory the pages are compared that a search or a name finds
+    if sum(len(memory.current_statements) for memory in memories) > MAX_RANKED:
+        paths = named_paths | draft.page_drafts.keys()
+        for block in (block for text in texts for block in blocks_of(text)[:_MAX_HITS]):
+            paths |= {hit.path for hit in near_hits(brain, block, {"statement"})}
+        to_rank = [memory for memory in memories if memory.path in paths]
+    entries = _ranked(to_rank, said)[:MAX_SHOWN]
     by_path = {memory.path: memory for memory in memories}
     near_paths = list(dict.fromkeys(entry.path for entry in entries))
     near = {(entry.path, entry.start) for entry in entries}
@@ -89,18 +95,6 @@ def known_for(
     ]
 
 
-def _pages_to_rank(
-    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: AbstractSet[str]
-) -> list[Memory]:
-    """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
-    if sum(len(memory.current_statements) for memory in memories) <= MAX_RANKED:
-        return list(memories)
-    paths = named_paths | draft.page_drafts.keys()
-    for text in (text for event in said for text in (event.user, event.ai)):
-        paths |= {hit.path for block in blocks_of(text)[:_MAX_HITS] for hit in near_hits(brain, block, {"statement"})}
-    return [memory for memory in memories if memory.path in paths]
-
-
 def near_hits(brain: Brain, text: str, kinds: Collection[HitKind]) -> list[Hit]:
     """Return what of these kinds a search finds for a text, repetitions of it among them."""
     # as private: no remote embedder is called for a search that nobody asked for
@@ -112,61 +106,41 @@ def near_hits(brain: Brain, text: str, kinds: Collection[HitKind]) -> list[Hit]:
 def _ranked(memories: Iterable[Memory], said: Sequence[StmEvent]) -> list[_Entry]:
     """Return the statements and how-tos of pages, the nearest to what was said first.
 
-    Each exchange puts them in an order (`_Nearness`). The result begins with the first of every exchange, then come the
-    second ones, so that a short message has as many near statements as a long one.
+    Each exchange puts them in an order, by the character trigrams that they share with it; a rare trigram counts more.
+    The result begins with the first of every exchange, then come the second ones, so that a short message has as many
+    near statements as a long one.
     """
-    nearness = _Nearness(memories)
+    own, names = dict[str, list[_Entry]](), dict[str, list[frozenset[str]]]()  # by path; trigrams of title and aliases
+    for memory in memories:
+        own[memory.path] = list(_entries(memory))
+        names[memory.path] = [trigrams(name) for name in (memory.title, *memory.aliases)]
+    counts = Counter(piece for entries in own.values() for entry in entries for piece in entry.pieces)
+    n_entries = sum(map(len, own.values()))
+    weights = {piece: math.log(1 + n_entries / (1 + count)) for piece, count in counts.items()}
+
+    def weight(pieces: Iterable[str]) -> float:
+        return sum(weights.get(piece, 0.0) for piece in pieces)
+
+    def score(pieces: frozenset[str]) -> float:
+        """Return how much of some trigrams is among those of the person's text and the AI's."""
+        common = weight(pieces & by_person) + AI_SHARE * weight((pieces & by_ai) - by_person)
+        # a long statement has more in common with anything
+        return common / math.sqrt(weight(pieces) or 1.0)
+
     ranks: dict[_Entry, tuple[int, float]] = {}
     for event in said:
-        scores = nearness.scores(event)
+        by_person, by_ai, scores = trigrams(event.user), trigrams(event.ai), dict[_Entry, float]()
+        for path, entries in own.items():
+            of_entries = {entry: score(entry.pieces) for entry in entries}
+            # the best entry of a page, or its names, lift all of its entries: news about one often makes another untrue
+            of_page = max([*of_entries.values(), *map(score, names[path])], default=0.0)
+            scores |= {entry: near + of_page for entry, near in of_entries.items()}
         enough = WEAK * max(scores.values(), default=0.0)
         for place, entry in enumerate(sorted(scores, key=lambda entry: -scores[entry])):
             # what has next to nothing in common with a message takes no place from what is near to another one
             rank = (place if scores[entry] > enough else len(scores), -scores[entry])
             ranks[entry] = min(ranks.get(entry, rank), rank)
     return sorted(ranks, key=lambda entry: ranks[entry])
-
-
-class _Nearness:
-    """Scores entries by the character trigrams that they share with an exchange; a rare trigram counts more.
-
-    Args:
-        memories: The pages whose entries are scored.
-    """
-
-    def __init__(self, memories: Iterable[Memory]) -> None:
-        self._entries: dict[str, list[_Entry]] = {}  # by path
-        self._names: dict[str, list[frozenset[str]]] = {}  # the trigrams of title and aliases, by path
-        for memory in memories:
-            self._entries[memory.path] = list(_entries(memory))
-            self._names[memory.path] = [trigrams(name) for name in (memory.title, *memory.aliases)]
-        counts = Counter(piece for entries in self._entries.values() for entry in entries for piece in entry.pieces)
-        n_entries = sum(map(len, self._entries.values()))
-        self._weights = {piece: math.log(1 + n_entries / (1 + count)) for piece, count in counts.items()}
-
-    def scores(self, event: StmEvent) -> dict[_Entry, float]:
-        """Return how near each entry is to an exchange.
-
-        The best entry of a page, or its names, lift all of its entries: news about one of them often makes another
-        untrue.
-        """
-        by_person, by_ai = trigrams(event.user), trigrams(event.ai)
-        scores: dict[_Entry, float] = {}
-        for path, entries in self._entries.items():
-            own = {entry: self._score(entry.pieces, by_person, by_ai) for entry in entries}
-            of_names = [self._score(name, by_person, by_ai) for name in self._names[path]]
-            of_page = max([*own.values(), *of_names], default=0.0)
-            scores |= {entry: score + of_page for entry, score in own.items()}
-        return scores
-
-    def _score(self, pieces: frozenset[str], by_person: frozenset[str], by_ai: frozenset[str]) -> float:
-        """Return how much of some trigrams is among those of the person's text and the AI's."""
-        common = self._weight(pieces & by_person) + AI_SHARE * self._weight((pieces & by_ai) - by_person)
-        # a long statement has more in common with anything
-        return common / math.sqrt(self._weight(pieces) or 1.0)
-
-    def _weight(self, pieces: Iterable[str]) -> float:
-        return sum(self._weights.get(piece, 0.0) for piece in pieces)
 
 
 def _entries(memory: Memory) -> Iterator[_Entry]:
@@ -197,21 +171,14 @@ def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[P
     pages = sorted(memories, key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
     names = []
     for page in pages[:MAX_PAGES]:
-        is_near = page.path in places
-        names.append(PageName(page.path, (page.title, *page.aliases), _about(page, is_near=is_near), is_near))
+        is_near, current, summary = page.path in places, page.current_statements, str(page.meta.get("summary") or "")
+        steps = [statement.text for statement in current if statement.section == STEPS]
+        # of a near one its steps or its summary, since its statements are shown anyway; else its beginning
+        about = " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) or summary
+        if not is_near:
+            about = (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
+        names.append(PageName(page.path, (page.title, *page.aliases), about, is_near))
     return names
-
-
-def _about(memory: Memory, *, is_near: bool) -> str:
-    """Return the line about a page: of a near one its steps or its summary, since its statements are shown anyway.
-
-    Of any other it is the beginning of its summary or of its first statement.
-    """
-    current, summary = memory.current_statements, str(memory.meta.get("summary") or "")
-    if not is_near:
-        return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
-    steps = [statement.text for statement in current if statement.section == STEPS]
-    return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) or summary
 
 
 def _is_summary_old(brain: Brain, draft: Draft, memory: Memory) -> bool:
@@ -274,20 +241,10 @@ def steps_to_take_out(
             continue
         # lines that a person wrote below the statement would lose their meaning
         has_lines = draft.opened(statement.path).document.has_lines_below(block)
-        if not has_lines and _have_words(successors, read_ids, statement.text):
-            yield _taking_out(successors[-1], statement)
-
-
-def _have_words(steps: Sequence[Step], exchanges: Collection[str], words: str) -> bool:
-    """Return whether the texts of steps, with their quotes from exchanges, have at least `CARRIED` of some words."""
-    texts = [text for step in steps for text in (step.operation.text, *step.operation.steps)]
-    quotes = [quoted.quote for step in steps for quoted in step.operation.evidence if quoted.exchange in exchanges]
-    return coverage(words, "\n".join([*texts, *quotes])) >= CARRIED
-
-
-def _taking_out(step: Step, statement: CurrentStatement) -> Step:
-    """Return the step that removes a stand-in because another step has its words."""
-    # `same` without a text writes nothing
-    bare = {"action": "same", "text": "", "ids": [], "page": PageRef(), "tags": [], "steps": [], "importance": None}
-    candidate = replace(step.candidate, operation=step.operation.model_copy(update=bare))
-    return Step(candidate, statement.path, (statement,), is_taking_out=True)
+        operations = [step.operation for step in successors]
+        texts = [text for operation in operations for text in (operation.text, *operation.steps)]
+        texts += [row.quote for operation in operations for row in operation.evidence if row.exchange in read_ids]
+        if not has_lines and coverage(statement.text, "\n".join(texts)) >= CARRIED:
+            # `same` without a text writes nothing
+            candidate = successors[-1].candidate.without_content(action="same", ids=[])
+            yield Step(candidate, statement.path, (statement,), is_taking_out=True)

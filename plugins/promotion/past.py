@@ -8,6 +8,7 @@ was. The commits have the event of the catch-up as their cause, by which one `un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from brainiac.brain import Brain
@@ -19,12 +20,12 @@ from brainiac.history.digest import write_digest
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Purpose
 from brainiac.storage.files import locked
-from brainiac.storage.said import FiledExchanges, exchanges_in_pages
+from brainiac.storage.said import FiledExchanges, WaitingExchanges, exchanges_in_pages
 
 from .filing import NAME
 from .known import MAX_SHOWN
 from .request import parts_of
-from .run import Outcome, Run, Snapshot, empty_request, has_model, joined
+from .run import Outcome, Run, empty_request, joined, readers
 
 # What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
 # and the answer's tokens for an exchange. Pages are named by further calls, most of them small.
@@ -112,27 +113,22 @@ class CatchUp:
         self._brain, self.plan = brain, Past(require_model(brain, model), since)
         brain.projection.follow()
         # whether there is a model for exchanges that are private, and for others
-        self._has_model = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
-        rows = sorted(self._placed())
+        filings, found, rows, may_see = FiledExchanges(brain), set[str](), list[tuple[str, str, bool]](), readers(brain)
+        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
+        for event in self._read(ids):
+            found.add(event.id)
+            if brain.day_of(event.at) < since:
+                self.plan.earlier += 1
+            elif not may_see[event.is_private]:
+                self.plan.withheld.append(event.id)
+            else:
+                rows.append((event.at, event.id, event.is_private))
+        self.plan.gone = [exchange for exchange in ids if exchange not in found]
+        rows.sort()
         self._unread = {exchange for _, exchange, _ in rows}
         # private exchanges go to a model apart: it may be another one
         self._ids = [[exchange for _, exchange, is_private in rows if is_private == value] for value in (False, True)]
         self._estimate()
-
-    def _placed(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield moment, id and privacy of the exchanges that are to be read; the others are noted in the plan."""
-        filings, plan = FiledExchanges(self._brain), self.plan
-        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
-        found = set[str]()
-        for event in self._read(ids):
-            found.add(event.id)
-            if self._brain.day_of(event.at) < plan.since:
-                plan.earlier += 1
-            elif not self._has_model[event.is_private]:
-                plan.withheld.append(event.id)
-            else:
-                yield event.at, event.id, event.is_private
-        plan.gone = [exchange for exchange in ids if exchange not in found]
 
     def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
         """Yield exchanges as their pages have them by now, a few pages at once."""
@@ -153,8 +149,9 @@ class CatchUp:
 
         Then they are not read together: a statement that changed between them gets its History, as it would have had.
         """
-        settings = self._brain.settings.promotion
-        idle, age = (_seconds_between(earlier.at, event.at) for earlier in (part[-1], part[0]))
+        settings, idle, age = self._brain.settings.promotion, 0.0, 0.0
+        with suppress(ValueError):  # of an import that has no moments
+            idle, age = ((parse_iso(event.at) - parse_iso(row.at)).total_seconds() for row in (part[-1], part[0]))
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
@@ -191,7 +188,7 @@ class CatchUp:
             LockedError: Another process promotes this brain at this moment.
         """
         brain, plan = self._brain, self.plan
-        outcome, n_read, left, gone = Outcome(event=None), 0, dict[str, str](), plan.gone
+        outcome, n_read, left, gone = Outcome(), 0, dict[str, str](), plan.gone
         with locked(brain.places.state / "promotion.lock", wait_seconds=0):
             what = CatchUpStarted(exchanges=plan.exchanges, since=plan.since, model=plan.model)
             # only the event at the end says what was withheld
@@ -202,11 +199,11 @@ class CatchUp:
             started = interrupted or brain.record(what, by=NAME)
             # those that are on no page any more end with the first window: an empty one where none is to be read
             for window in self._windows() if plan.exchanges else [list[StmEvent]()] if gone else []:
-                snapshot = Snapshot(brain.short_term().memory, window, gone, is_partial=True)
+                filed = WaitingExchanges(window, gone, is_partial=True)
                 try:
-                    next_outcome = Run(brain, snapshot, cause=started.id, unread=self._unread).run()
+                    next_outcome = Run(brain, brain.short_term().memory, filed, None, started.id, self._unread).run()
                 except ModelError as error:
-                    next_outcome = Outcome(event=None, problem=f"{error.problem} {error.advice}".strip())
+                    next_outcome = Outcome(problem=f"{error.problem} {error.advice}".strip())
                 outcome = joined(outcome, next_outcome)
                 left |= next_outcome.left
                 if outcome.problem:
@@ -221,11 +218,3 @@ class CatchUp:
         if outcome.event is not None:
             write_digest(brain)
         return started, replace(outcome, left=left)
-
-
-def _seconds_between(earlier: str, later: str) -> float:
-    """Return the seconds from one ISO 8601 moment to another; 0 where a text is no moment."""
-    try:
-        return (parse_iso(later) - parse_iso(earlier)).total_seconds()
-    except ValueError:
-        return 0.0

@@ -15,14 +15,14 @@ from brainiac.errors import ConfinementError, UserError
 from brainiac.events import ProposalRecord, ReplaceProposal, RetireProposal, StatementRecord, new_id
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.history.why import folded
-from brainiac.llm.schemas import OFFLINE, Existing, Page, PageRef, SynthesizeRequest
+from brainiac.llm.schemas import OFFLINE, Existing, Page, SynthesizeRequest
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import MAX_UNDIVIDED, USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
+from .draft import MAX_UNDIVIDED, NOWHERE, USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
 from .request import paid_answer
 
 MAX_QUOTED = 300  # characters of a quote in a line of `review.md`
@@ -45,40 +45,28 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     The path of the step is "" where its page is still to be found.
 
     Raises:
-        UserError: It has neither a target nor a text.
+        UserError: It has neither a target nor a text, or is to forget what is not there.
     """
     operation = candidate.operation
     statements = [current for statement_id in operation.ids if (current := draft.statement(statement_id))]
     if operation.action == "forget":
-        return _forget_step(candidate, statements)
+        if not statements:
+            raise UserError("it asks to forget what does not stand in memory")
+        # what a person asked to forget must not come back as the title, tag or text of the proposal
+        step = Step(candidate.without_content(), statements[0].path, tuple(statements[:1]))
+        return replace(step, proposal=proposal_for(step))
     if operation.action == "new":
         same_id = draft.first_ids_by_words[candidate.is_private].get(folded(operation.text), "")
         if same := draft.statement(same_id) if same_id else None:
             if operation.steps:  # the words above a how-to are the same, and its steps are given anew
                 return Step(candidate, same.path)
-            confirming = operation.model_copy(update={"action": "same"})
-            return Step(replace(candidate, operation=confirming), same.path, (same,))
+            return Step(candidate.of(action="same"), same.path, (same,))
     targets = tuple(current for current in statements if current.is_private == candidate.is_private)
     if targets and operation.action != "new":
         return _step_on_target(candidate, targets)
     if not operation.text.strip():
         raise UserError("what it is about does not stand in memory")
-    return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), "")
-
-
-def _forget_step(candidate: Candidate, targets: Sequence[CurrentStatement]) -> Step:
-    """Return the step that proposes to forget a statement; it has no text, name or tag of the candidate.
-
-    Raises:
-        UserError: There is no target.
-    """
-    if not targets:
-        raise UserError("it asks to forget what does not stand in memory")
-    update = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
-    # what a person asked to forget must not come back as the title, tag or text of the proposal
-    bare = candidate.operation.model_copy(update=update)
-    step = Step(replace(candidate, operation=bare), targets[0].path, tuple(targets[:1]))
-    return replace(step, proposal=proposal_for(step))
+    return Step(candidate.of(action="new"), "")
 
 
 def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...]) -> Step:
@@ -88,10 +76,9 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
     """
     operation, target = candidate.operation, targets[0]
     # a model that repeats a statement word for word has seen it confirmed, but for the steps below it
-    if operation.action == "replace" and not operation.steps and text_hash(operation.text) == text_hash(target.text):
-        operation = operation.model_copy(update={"action": "same"})
-    if operation.action == "same":
-        return Step(replace(candidate, operation=operation), target.path, targets[:1])
+    is_repeated = operation.action == "replace" and not operation.steps
+    if operation.action == "same" or (is_repeated and text_hash(operation.text) == text_hash(target.text)):
+        return Step(candidate.of(action="same"), target.path, targets[:1])
     if operation.is_doubted:  # the person decides, whosever it is
         return Step(candidate, target.path, targets[:1])
     if target.is_ours:
@@ -99,7 +86,7 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
         ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)
     if operation.action == "replace":
-        return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), target.path)
+        return Step(candidate.of(action="new"), target.path)
     step = Step(candidate, target.path, targets[:1])
     return replace(step, proposal=proposal_for(step))
 
@@ -132,10 +119,7 @@ def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> P
     common: dict[str, Any] = {
         "id": new_id(),
         "what": with_links_from(draft.brain, what, review),
-        "page": target.page if target else page.uuid if page else "",
-        "path": target.path if target else path,
-        "block": target.statement.block_id if target else "",
-        "hash": text_hash(target.statement.text) if target else "",
+        **(target.place if target else NOWHERE | {"page": page.uuid if page else "", "path": path}),
         "on": draft.brain.day_of(candidate.at),
         "sources": tuple(event.id for event in candidate.events),
         "is_private": candidate.is_private or (target is not None and target.is_private),
@@ -171,9 +155,8 @@ def checked_step(log: StatementLog, step: Step) -> Step:
         raise UserError("a person put it right by hand after it was said")
     if not later or not step.operation.text:  # without a text it only asks to end what the person wrote
         return step
-    new = step.operation.model_copy(update={"action": "new", "ids": []})
-    ask = f"End “{new.text}”: it is not clear whether you put it right by hand before or after you said so"
-    return Step(replace(step.candidate, operation=new), step.path, proposal=ask)
+    ask = f"End “{step.operation.text}”: it is not clear whether you put it right by hand before or after you said so"
+    return Step(step.candidate.of(action="new", ids=[]), step.path, proposal=ask)
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -251,8 +234,10 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
     """Return the new pages for candidates: one for all of the same kind and title; each note has its own page."""
     places: dict[tuple[str, str, bool, str], NewPlace] = {}
     for candidate in candidates:
-        page, title = candidate.operation.page, _proposed_title(candidate)
+        page, subject = candidate.operation.page, candidate.operation.subject
         kind = "skill" if page.kind == "skill" else "concrete"
+        # as proposed, its subject, or a how-to's words; "" for none
+        title = page.title or (subject if subject != USER else "") or (candidate.words if kind == "skill" else "")
         # two notes of one title are two pages: neither may be put into the other
         note_id = candidate.id if page.is_whole else ""
         key = (kind, title.casefold(), candidate.is_private, note_id)
@@ -260,14 +245,6 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
             places[key] = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
         places[key].candidates.append(candidate)
     return list(places.values())
-
-
-def _proposed_title(candidate: Candidate) -> str:
-    """Return the title for a candidate's new page: as proposed, its subject, or a how-to's words; "" for none."""
-    page, subject = candidate.operation.page, candidate.operation.subject
-    if page.title or subject not in ("", USER):
-        return page.title or subject
-    return candidate.words if page.kind == "skill" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +271,7 @@ class Naming:
         """
         # reversed, so that of several records of a candidate the first wins: it is of its own statement
         block_by_candidate = {record.candidate: record.block for record in reversed(list(records))}
-        new_blocks = {name: block_by_candidate.get(candidate, "") for name, candidate in self.candidates.items()}
-        return {**self.blocks, **new_blocks}
+        return {**self.blocks, **{name: block_by_candidate.get(row, "") for name, row in self.candidates.items()}}
 
     def in_order(self, steps: Sequence[str]) -> list[str]:
         """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
@@ -363,7 +339,7 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
-        changing = [step.candidate for step in steps if is_stating(step) and step.candidate.operation.text]
+        changing = [step.candidate for step in steps if step.is_stating and step.operation.text]
         if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
         texts = {statement.text for statement in page_draft.current}
@@ -460,8 +436,3 @@ class Synthesizer:
             problem = str(error)
         self.note_refusal(place.candidates[0].words, problem, model)
         return f"{root}/{GENERAL}" if can_hold(self.brain, f"{root}/{GENERAL}") else root
-
-
-def is_stating(step: Step) -> bool:
-    """Return whether a step puts a statement on its page, marked words excepted: no model judged those."""
-    return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by

@@ -25,24 +25,11 @@ from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.authors import least_trusted
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS
-from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
+from brainiac.llm import schemas
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import (
-    MAX_TEXT,
-    OFFLINE,
-    ConsolidateRequest,
-    Consolidation,
-    Existing,
-    Operation,
-    PageRef,
-    Refused,
-    Request,
-    Result,
-    Said,
-    VerifyRequest,
-)
+from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Existing, Operation, Refused, Said, VerifyRequest
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import FiledExchanges, author_on_page, said_at
 from brainiac.storage.statements import StatementLog, event_hash
@@ -144,7 +131,19 @@ class Consolidator:
         operations = self._operations(question.request)
         out_of_reach = self._reach_named(question, operations, draft)
         accepted, sent_back = self._checked(question, operations, is_last=False)
-        corrected, refused = self._ask_again(question, sent_back) if sent_back else ([], [])
+        corrected, refused = list[Operation](), list[Refused]()
+        if sent_back:
+            second_answer = self._operations(_only_about(question.request, sent_back))
+            corrected, refused = self._checked(question, second_answer, is_last=True)
+            answered = [*corrected, *(row.operation for row in refused)]
+            for row in sent_back:  # what the second answer leaves out is refused too; only told, as nothing rests on it
+                text, ids = row.operation.text, set(row.operation.ids)
+                is_given = any(
+                    ids & set(other.ids) or likeness(other.text, text) >= _SAME_OPERATION for other in answered
+                )
+                # of what could not be read nobody knows what it was to be
+                if not is_given and (row.operation.action or not answered):
+                    refused.append(row)
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
@@ -154,15 +153,6 @@ class Consolidator:
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return list(self._decided(analysis, {event.id: event for event in events}))
-
-    def _ask_again(self, question: Question, sent_back: Sequence[Refused]) -> tuple[list[Operation], list[Refused]]:
-        """Ask about refused operations a second time; return those that are accepted now, and those still refused."""
-        second_answer = self._operations(_only_about(question.request, sent_back))
-        accepted, refused = self._checked(question, second_answer, is_last=True)
-        answered = [*accepted, *(row.operation for row in refused)]
-        # what the second answer leaves out is refused too
-        refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
-        return accepted, refused
 
     def _decided(self, analysis: Event, events: Mapping[str, StmEvent]) -> Iterator[Candidate | RefusedCandidate]:
         """Yield what a journaled decision has that no run has carried out: candidates, and what a check refused.
@@ -191,9 +181,15 @@ class Consolidator:
 
     def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Question:
         """Return the request for events, with the meaning of its short names."""
-        is_private = events[0].is_private
-        shown_events = [self._origins.with_rooted_links(self._without_offline_answer(event)) for event in events]
-        by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}
+        is_private, by_name = events[0].is_private, dict[str, StmEvent]()
+        for number, event in enumerate(events, 1):
+            recorded = self._exchanges.event(event.id)
+            if recorded and recorded.data.get("model") == OFFLINE:  # its answer only quotes memory
+                event = replace(event, ai="")
+            event = self._origins.with_rooted_links(event)
+            # U+FFFD in place of bytes that are no UTF-8: a request has to be valid JSON
+            user, ai, thoughts = (_SURROGATES.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
+            by_name[f"e{number}"] = replace(event, user=user, ai=ai, thoughts=thoughts)
         memories = list(draft.memories(is_private=False))
         if is_private:  # private words change private pages; of the others they may ask to forget something
             memories = [*draft.memories(is_private=True), *memories]
@@ -280,29 +276,18 @@ class Consolidator:
         """
         said: list[Said] = []
         for name, event in events.items():
-            conversation = conversation_of(self._brain, self._log.prompt_of(event.id))
-            is_first = not conversation or all(conversation != earlier.thread for earlier in said)
-            before = self._exchange_before(event, events.values()) if is_first else None
+            conversation, before = conversation_of(self._brain, self._log.prompt_of(event.id)), None
+            if not conversation or all(conversation != earlier.thread for earlier in said):
+                # what it answers to: nothing that is more than a day older, among the events, or by the offline engine
+                exchange = self._exchanges.texts_of(event.id)
+                turns = self._brain.conversation(exchange.prompt) if exchange else []
+                since = iso(parse_iso(event.at) - timedelta(days=1))
+                before = next((turn for turn in reversed(turns) if since < turn.at < event.at), None)
+                is_offline = before and before.response and before.response.model == OFFLINE
+                if before and (is_offline or any(before.id == shown.id for shown in events.values())):
+                    before = None
             said.append(Said(name, event, conversation, before))
         return said
-
-    def _exchange_before(self, event: StmEvent, events: Iterable[StmEvent]) -> Exchange | None:
-        """Return the exchange before an event in its conversation, to show what the event answers to.
-
-        None where it is more than a day older, is among the events, or was answered without a model.
-        """
-        exchange = self._exchanges.texts_of(event.id)
-        turns = self._brain.conversation(exchange.prompt) if exchange else []
-        since = iso(parse_iso(event.at) - timedelta(days=1))
-        last = next((turn for turn in reversed(turns) if since < turn.at < event.at), None)
-        if last is None or any(last.id == shown.id for shown in events):
-            return None
-        return None if last.response and last.response.model == OFFLINE else last
-
-    def _without_offline_answer(self, event: StmEvent) -> StmEvent:
-        """Return an exchange without the offline engine's answer, which only quotes memory."""
-        recorded = self._exchanges.event(event.id)
-        return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 
     # --- what the model answers --------------------------------------------------------------------------
 
@@ -316,11 +301,11 @@ class Consolidator:
         if not request.said:
             return []  # the gate withheld every exchange
         result = paid_answer(self._brain, request)
-        assert isinstance(result, Consolidation)
+        assert isinstance(result, schemas.Consolidation)
         # these three are the program's own: a model does not set them
         own = {"marked_by": "", "tags": [], "is_doubted": False}
         rows = [operation.model_dump(warnings=False) | own for operation in result.operations]
-        read = Consolidation.model_validate({"operations": rows, "unread": result.unread})
+        read = schemas.Consolidation.model_validate({"operations": rows, "unread": result.unread})
         nothing = Operation(action="new").model_copy(update={"action": ""})
         unread = [Refused(nothing.model_copy(update={"text": row.text}), row.problem) for row in read.unread]
         return [*read.operations, *unread]
@@ -342,18 +327,28 @@ class Consolidator:
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
-            operation = _with_fitting_steps(self._with_names(operation, question))
-            problems = self._problems(operation, question)
+            operation = self._with_names(operation, question)
+            is_how_to = operation.page.kind == "skill"
+            if not operation.page.is_whole and is_how_to != bool(operation.steps):  # steps and how-to pages go together
+                page = operation.page.model_copy(update={"kind": "concrete"})
+                operation = operation.model_copy(update={"page": page, "steps": []})
+            existing = {statement.id: statement for statement in question.request.existing}
+            targets = [existing[name] for name in operation.ids if name in existing]
+            problems = problems_of(operation, targets, self._sources(question))
+            is_change = operation.action in ("replace", "end", "forget")
+            if is_change and not question.changed_ids.isdisjoint(operation.ids):  # beside those accepted before it
+                text = f"{', '.join(operation.ids)} is changed by another operation already"
+                problems.append(Problem(text, is_hard=False))
             hard = [problem for problem in problems if problem.is_hard]
             doubts = "; ".join(problem.text for problem in hard)
             may_wait = not hard or operation.action in ("new", "replace", "end")
             if problems and not (is_last and may_wait and all(problem.is_doubt for problem in hard)):
-                brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
+                brief = operation.model_copy(update={"text": operation.text[: schemas.MAX_TEXT]})
                 refused.append(Refused(brief, doubts or "; ".join(problem.text for problem in problems)))
                 continue
             if doubts:
                 operation = operation.model_copy(update={"is_doubted": True, "reasoning": doubts[:500]})
-            elif operation.action in ("replace", "end", "forget"):
+            elif is_change:
                 # what another operation changes already stays as that says, and this one states its text beside it
                 ids = [name for name in operation.ids if name not in question.changed_ids]
                 operation = operation.model_copy(update={"ids": ids})
@@ -361,34 +356,21 @@ class Consolidator:
             accepted.append(operation)
         return accepted, refused
 
-    def _problems(self, operation: Operation, question: Question) -> list[Problem]:
-        """Return what is wrong with an operation, by itself and beside those accepted before it."""
-        existing = {statement.id: statement for statement in question.request.existing}
-        targets = [existing[name] for name in operation.ids if name in existing]
-        problems = problems_of(operation, targets, self._sources(question))
-        if operation.action in ("replace", "end", "forget") and not question.changed_ids.isdisjoint(operation.ids):
-            text = f"{', '.join(operation.ids)} is changed by another operation already"
-            problems.append(Problem(text, is_hard=False))
-        return problems
-
     def _sources(self, question: Question) -> Sources:
         """Return what the operations on a request may rest on."""
+        request = question.request
+        reading = VerifyRequest(now=request.now, is_private=request.is_private, claims=())
         return Sources(
             events=question.events,
             origin_of=lambda name: self.origin_of(question.events[name]),
             day_of=self._brain.day_of,
-            pages={page.path: page.names for page in question.request.pages},
-            about={page.path: page.about for page in question.request.pages},
-            known=question.request.existing,
-            tasks=open_tasks(question.request.short_term),
+            pages={page.path: page.names for page in request.pages},
+            about={page.path: page.about for page in request.pages},
+            known=request.existing,
+            tasks=open_tasks(request.short_term),
             is_past=self._is_past,
-            is_read_again=self._is_read_again(question.request),
+            is_read_again=self._brain.models.engine_for(reading).name != OFFLINE,
         )
-
-    def _is_read_again(self, request: ConsolidateRequest) -> bool:
-        """Return whether a second reader reads what the model states."""
-        reading = VerifyRequest(now=request.now, is_private=request.is_private, claims=())
-        return self._brain.models.engine_for(reading).name != OFFLINE
 
     def _with_names(self, operation: Operation, question: Question) -> Operation:
         """Return an operation with paths from the root, without a page that was not shown."""
@@ -402,12 +384,10 @@ class Consolidator:
 
     def _record_of(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
-        exchanges = question.events
         ids = [question.statements[name].id for name in operation.ids if name in question.statements]
-        evidence = [
-            quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
-        ]
-        moments = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
+        quoted = [(row, question.events[row.exchange]) for row in operation.evidence]
+        moments = {event.id: event.at for _, event in quoted}
+        evidence = [row.model_copy(update={"exchange": event.id}) for row, event in quoted]
         lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
         return CandidateRecord.from_json(
             {
@@ -477,14 +457,6 @@ def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> Co
     return replace(request, said=exchanges, existing=existing, pages=pages, refused=sent_back)
 
 
-def _is_instead(operation: Operation, sent_back: Operation) -> bool:
-    """Return whether an operation of the second answer replaces one that was sent back; for the report only."""
-    if not sent_back.action:  # what could not be read: nobody knows what it was to be
-        return True
-    is_same_target = not set(operation.ids).isdisjoint(sent_back.ids)
-    return is_same_target or likeness(operation.text, sent_back.text) >= _SAME_OPERATION
-
-
 def _refusal(row: Refused) -> RefusedCandidate:
     """Return a refused operation as the journal has it."""
     return RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300])
@@ -494,12 +466,6 @@ def _analyzed(analysis: Event) -> EventsAnalyzed:
     """Return the typed content of an `events-analyzed` event."""
     assert isinstance(analysis.what, EventsAnalyzed)
     return analysis.what
-
-
-def _without_surrogates(event: StmEvent) -> StmEvent:
-    """Return an event with U+FFFD in place of bytes that are no UTF-8: a request has to be valid JSON."""
-    user, ai, thoughts = (_SURROGATES.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
-    return replace(event, user=user, ai=ai, thoughts=thoughts)
 
 
 def _renamed(operations: Sequence[Operation | Refused], question: Question) -> Iterator[Operation | Refused]:
@@ -531,7 +497,7 @@ def _renamed(operations: Sequence[Operation | Refused], question: Question) -> I
         if row.id in question.changed_ids:
             continue
         titles.pop(row.path, None)  # changed once
-        page = PageRef(path=row.path, title=one_line(renames[title].text) if title else "")
+        page = schemas.PageRef(path=row.path, title=one_line(renames[title].text) if title else "")
         text = pattern.sub(
             lambda found: one_line(renames[found["name"]].text) if found["name"] else found[0], row.content
         )
@@ -554,18 +520,10 @@ def _existing(name: str, row: CurrentStatement, *, is_over: bool = False) -> Exi
     return Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, is_over)
 
 
-def _with_fitting_steps(operation: Operation) -> Operation:
-    """Return an operation without steps on a concrete page, where it has steps without a how-to page or the reverse."""
-    if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
-        return operation
-    page = operation.page.model_copy(update={"kind": "concrete"})
-    return operation.model_copy(update={"page": page, "steps": []})
-
-
 # --- answers that were paid for ---------------------------------------------------------------------------
 
 
-def paid_answer(brain: Brain, request: Request) -> Result:
+def paid_answer(brain: Brain, request: schemas.Request) -> schemas.Result:
     """Return a model's answer to a request; the same request is paid for once, until its answer is carried out.
 
     The answers lie in the state database, which a purge empties of them: a run that is begun again has them.

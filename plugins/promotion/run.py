@@ -22,18 +22,18 @@ from brainiac.errors import ConflictError, FormatError, ModelError, UserError
 from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.discretion import is_private, is_private_event
 from brainiac.formats.markdown import one_line, without_link_targets
-from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, ShortTermMemory, StmEvent
+from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import folded
+from brainiac.llm.catalog import count
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.search.documents import Hit
 from brainiac.storage.files import locked
 from brainiac.storage.links import Folders, LinkOrigins, with_links_from, with_rooted_links
 from brainiac.storage.proposals import Records, asking
-from brainiac.storage.said import FiledExchanges, author_on_page, waiting_events
+from brainiac.storage.said import FiledExchanges, WaitingExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 from brainiac.text.tokens import coverage, ends_as_question, likeness, words
 
@@ -41,8 +41,8 @@ from . import placing
 from .apply import Candidate, Step, carry_out, name_and_order
 from .candidates import REPEATED, marked_candidates, other_tellings
 from .checks import TASKS, comparable
-from .draft import Draft
-from .filing import NAME, add_exchanges, n_tokens
+from .draft import NOWHERE, Draft
+from .filing import NAME, add_exchanges
 from .known import steps_to_take_out
 from .request import PAID, Consolidator, open_tasks
 from .verify import FOLLOWS, SecondReader
@@ -59,11 +59,10 @@ _VERDICTS = {"does not": "does not follow from what was said", "cannot tell": "m
 PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
 MAX_QUOTED = 300  # characters of a text in the event or in a line of `review.md`; the whole text stands in the tree
 Abandon = Callable[[], bool]  # see `promote`
-Progress = Callable[[int, int], None]
 NEAR = 0.55  # the cosine, by the embedder on this machine, from which on it is asked (docs/decisions/keyless-engine.md)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """What a promotion did.
 
@@ -80,15 +79,15 @@ class Outcome:
         problem: Why the run ended early; "" when it did not.
     """
 
-    event: events.Event | None
+    event: events.Event | None = None
     exchanges: int = 0
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
-    refused: Sequence[events.Refused] = ()
-    candidates: Mapping[str, events.CandidateEnd] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    kept: Sequence[str] = ()
-    filed: Sequence[str] = ()
+    refused: list[events.Refused] = field(default_factory=list)
+    candidates: dict[str, events.CandidateEnd] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    filed: list[str] = field(default_factory=list)
     problem: str = ""
 
 
@@ -108,8 +107,13 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
     logged, waiting = gate.short_term(document.memory).events, filings.waiting
     if not logged and not waiting:
         return False
-    last_at = max((filings.filed_at if waiting else "", *(event.at for event in logged)))
-    if last_at <= _undone_at(brain):
+    # when the last promotion was undone; "" if it was not, or there was none
+    undone_at, kinds = "", {events.MemoryPromoted, events.EventUndone}
+    last = next(brain.journal.events(kinds=kinds, reverse=True), None)
+    if last and isinstance(last.what, events.EventUndone):
+        undone = brain.journal.find(last.what.undone)
+        undone_at = last.at if undone and undone.kind == events.MemoryPromoted.kind else ""
+    if max((filings.filed_at if waiting else "", *(event.at for event in logged))) <= undone_at:
         return False
     if idle_seconds >= settings.idle_seconds:
         if waiting:
@@ -119,19 +123,10 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
             return True
     text = str(document)
     # a token is a character or more: most texts need not be counted
-    return len(text) > settings.max_tokens and n_tokens(text) > settings.max_tokens
+    return len(text) > settings.max_tokens and count(text) > settings.max_tokens
 
 
-def _undone_at(brain: Brain) -> str:
-    """Return when the last promotion was undone, ISO 8601; "" if it was not undone, or there was none."""
-    last = next(brain.journal.events(kinds={events.MemoryPromoted, events.EventUndone}, reverse=True), None)
-    if last is None or last.kind == events.MemoryPromoted.kind:
-        return ""
-    undone = brain.journal.find(str(last.data.get("undone")))
-    return last.at if undone and undone.kind == events.MemoryPromoted.kind else ""
-
-
-def promote(brain: Brain, *, abandon: Abandon | None = None, progress: Progress | None = None) -> Outcome:
+def promote(brain: Brain, *, abandon: Abandon | None = None) -> Outcome:
     """Promote the exchanges that were filed without being consolidated, then the event log of short-term memory.
 
     Each run takes a bounded number of exchanges; runs follow each other until none waits.
@@ -139,7 +134,6 @@ def promote(brain: Brain, *, abandon: Abandon | None = None, progress: Progress 
     Args:
         brain: The brain.
         abandon: Called between and within model calls; when it returns true, the run ends with what is decided so far.
-        progress: Called with the number of new pages that are written and of those that are to be written.
 
     Raises:
         ModelError: Nothing could be decided; nothing was changed.
@@ -148,9 +142,9 @@ def promote(brain: Brain, *, abandon: Abandon | None = None, progress: Progress 
     """
     # not waited for: the other process promotes the same exchanges
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        outcome = _promote_once(brain, abandon, progress)
+        outcome = _promote_once(brain, abandon)
         while outcome.event is not None and not outcome.problem and FiledExchanges(brain).waiting:
-            next_outcome = _promote_once(brain, abandon, progress)
+            next_outcome = _promote_once(brain, abandon)
             outcome = joined(outcome, next_outcome)
             if next_outcome.event is None:
                 break  # the exchanges that wait could not be decided now
@@ -159,17 +153,16 @@ def promote(brain: Brain, *, abandon: Abandon | None = None, progress: Progress 
     return outcome
 
 
-def _promote_once(brain: Brain, abandon: Abandon | None, progress: Progress | None) -> Outcome:
+def _promote_once(brain: Brain, abandon: Abandon | None) -> Outcome:
     """Do one run; return an empty outcome where there is nothing to promote."""
-    exchanges, removed_ids, is_partial = waiting_events(brain)
+    filed = waiting_events(brain)
     with brain.short_term_lock():
         memory = brain.short_term().memory
         # what is hidden waits for the person; the summary is replaced, whatever of it is hidden
         shown = replace(Gate(brain, is_remote=False).short_term(memory), summary=memory.summary)
-        snapshot = Snapshot(shown, exchanges, removed_ids, is_partial)
-    if not snapshot.memory.events and not exchanges and not removed_ids:
-        return Outcome(event=None)
-    return Run(brain, snapshot, abandon, progress).run()
+    if not shown.events and not filed.events and not filed.removed:
+        return Outcome()
+    return Run(brain, shown, filed, abandon).run()
 
 
 def joined(first: Outcome, second: Outcome) -> Outcome:
@@ -188,37 +181,15 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
     )
 
 
-def has_model(brain: Brain, *, is_private: bool) -> bool:
-    """Return whether a model is set that may read exchanges: private ones, or those that are not."""
-    return brain.models.engine_for(empty_request(brain, is_private=is_private)).name != OFFLINE
-
-
 def empty_request(brain: Brain, *, is_private: bool) -> ConsolidateRequest:
     """Return a request without content, by which the gateway says which engine would consolidate."""
-    memory = ShortTermMemory()
-    return ConsolidateRequest(now=brain.now(), is_private=is_private, said=(), short_term=memory)
+    return ConsolidateRequest(now=brain.now(), is_private=is_private, said=(), short_term=ShortTermMemory())
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a run reads before it decides.
-
-    Attributes:
-        memory: Short-term memory.
-        filed: The exchanges that were filed without being consolidated, oldest first.
-        removed_ids: The ids of filed exchanges that a person has taken out of their pages since.
-        is_partial: Whether more filed exchanges wait than one run takes. Short-term memory, which is newer, then waits.
-    """
-
-    memory: ShortTermMemory
-    filed: Sequence[StmEvent]
-    removed_ids: Sequence[str]
-    is_partial: bool
-
-    @property
-    def promoted(self) -> ShortTermMemory:
-        """The part of short-term memory that this run promotes: nothing but the summary when the run is partial."""
-        return ShortTermMemory(self.memory.summary) if self.is_partial else self.memory
+def readers(brain: Brain) -> dict[bool, bool]:
+    """Return whether a model is set that may read exchanges: those that are private (`True`), and the others."""
+    requests = {is_private: empty_request(brain, is_private=is_private) for is_private in (False, True)}
+    return {is_private: brain.models.engine_for(request).name != OFFLINE for is_private, request in requests.items()}
 
 
 class Run:
@@ -226,9 +197,10 @@ class Run:
 
     Args:
         brain: The brain.
-        snapshot: What it decides on.
+        short_term: Short-term memory as it was read.
+        filed: The exchanges that were filed without being consolidated. Where more wait than one run takes, short-term
+            memory, which is newer, waits too.
         abandon: See `promote`.
-        progress: See `promote`.
         cause: The id of the event of the catch-up that it is a part of; None for a run of its own.
         unread: The exchanges that a catch-up has still to hand to a model, this run's among them. What was kept of them
             without a model is not shown to it (`known.py`).
@@ -237,39 +209,38 @@ class Run:
     def __init__(
         self,
         brain: Brain,
-        snapshot: Snapshot,
+        short_term: ShortTermMemory,
+        filed: WaitingExchanges,
         abandon: Abandon | None = None,
-        progress: Progress | None = None,
         cause: str | None = None,
         unread: Collection[str] = (),
     ) -> None:
-        self._brain, self._abandon, self._progress = brain, abandon, progress
-        self._snapshot = snapshot
-        memory, now = snapshot.promoted, iso(brain.clock.now())
-        exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
+        self._brain, self._abandon, self._short_term_now, self._filed = brain, abandon, short_term, filed
+        memory = ShortTermMemory(short_term.summary) if filed.is_partial else short_term  # what is promoted of it
+        now, exchanges = iso(brain.clock.now()), {event.id: event for event in (*filed.events, *memory.events)}
         self._log = StatementLog(brain)
-        lines = _own_lines(memory, self._log, FiledExchanges(brain).lines)
+        # A person's own lines under Key Facts are promoted like exchanges: not those that Reflection noted there from
+        # an exchange, which is itself promoted, nor those that were promoted and are still pinned.
+        lines, done = {line_id(item.words): item for item in memory.facts}, FiledExchanges(brain).lines
+        lines = {
+            name: item for name, item in lines.items() if name not in done and not self._log.sources_of_item(item.text)
+        }
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(events.PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         self._origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
         self._memory, self._said, self._is_past = memory, exchanges | line_events, cause is not None
-        self._lines = {id_: item.text for id_, item in lines.items()}  # a person's own lines under Key Facts
-        self._filed_ids = {event.id for event in snapshot.filed}
+        self._lines = {id_: item.text for id_, item in lines.items()}
         # the results by now; `Outcome` and `MemoryPromoted` say what is not said here
+        self._out, self._left = (out := Outcome()), out.left
         self._steps: list[Step] = []  # that were carried out
         self._records: list[list[events.StatementRecord]] = []  # of each step
         self._namings: dict[str, placing.Naming] = {}  # by path of the page
-        self._left: dict[str, str] = {}
-        self._refused: list[events.Refused] = []
         self._endings: dict[str, events.CandidateEnd] = {}  # of the candidates without a step
-        self._words: dict[str, str] = {}
         self._summary: str | None = None  # None keeps the old one
         self._summarized_by: str | None = None
         self._paragraphs: tuple[str, ...] = ()
-        self._kept: list[str] = []
-        self._filed: list[StmEvent] = []
         self._doubted: list[tuple[Candidate, events.ProposalRecord]] = []  # what is held back
         self._tasks: list[Candidate] = []  # that open, tick or drop a task
         self._breaker: events.Breaker | None = None
@@ -277,35 +248,26 @@ class Run:
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
         self._stand_ins = {place: ids for place, ids in made_without_model if set(ids) <= set(unread)}
         self._synthesizer = placing.Synthesizer(brain, self._started.id, abandon, self._note_refusal)
-        self._problem = ""
 
     def run(self) -> Outcome:
         """Consolidate, summarize and commit; return what was done."""
+        out = self._out
         try:
             self._consolidate()
             self._apply_breaker()
             self._summarize()
-            event = self._finish()
+            out.event = self._finish()
             self._brain.database.keep_only(PAID, {})
         except BaseException:
             self._record_endings()
             raise
-        if event is None:
+        if out.event is None:
             self._record_endings()  # else they are part of the event
-        is_done = event is not None
-        filed = [filed.user or filed.ai for filed in self._filed if filed.id not in self._left]
-        return Outcome(
-            event,
-            exchanges=len(self._archived) if is_done else 0,
-            statements=dict(Counter(record["operation"] for record in event.data["statements"])) if event else {},
-            left=self._left,
-            refused=self._refused,
-            candidates=self._endings_by_now,
-            words=self._words,
-            kept=self._kept if is_done else (),
-            filed=filed if is_done else (),
-            problem=self._problem,
-        )
+        else:
+            out.exchanges = len(self._archived)
+            out.statements = dict(Counter(record["operation"] for record in out.event.data["statements"]))
+        out.candidates = self._endings_by_now
+        return out
 
     def _record_endings(self) -> None:
         """Journal how the candidates ended although the run commits nothing: none was written."""
@@ -314,8 +276,8 @@ class Run:
         for candidate in (*(candidate for candidate, _ in self._doubted), *self._tasks):
             self._leave(candidate, "the run came to nothing")
         self._steps = []
-        if self._refused or self._endings:
-            refused = events.CandidatesRefused(refused=tuple(self._refused), candidates=self._endings)
+        if self._out.refused or self._endings:
+            refused = events.CandidatesRefused(refused=tuple(self._out.refused), candidates=self._endings)
             self._brain.record(refused, by=NAME, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
@@ -326,11 +288,11 @@ class Run:
         Each call sees what the calls before it have changed.
         """
         said = list(self._said.values())
-        may_see = {is_private: has_model(self._brain, is_private=is_private) for is_private in (False, True)}
+        may_see = readers(self._brain)
         for_model = [event for event in said if may_see[event.is_private]]
-        short_term, cause = self._snapshot.memory, self._started.id
+        cause = self._started.id
         consolidator = Consolidator(
-            self._brain, self._log, self._origins, cause, short_term, self._abandon, self._stand_ins,
+            self._brain, self._log, self._origins, cause, self._short_term_now, self._abandon, self._stand_ins,
             is_past=self._is_past,
         )  # fmt: skip
         self._second_reader = SecondReader(self._brain, cause, self._abandon, consolidator.origin_of)
@@ -358,8 +320,8 @@ class Run:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
             if not self._steps and not self._endings:
                 raise
-            self._problem = error.problem
-            self._left |= {event.id: error.problem for part in parts for event in part}
+            self._out.problem = error.problem
+            self._left.update({event.id: error.problem for part in parts for event in part})
 
     def _carry_out_decision(self, decision: Sequence[Candidate | events.Refused]) -> None:
         """Note the refused candidates of a decision for the report, and carry the others out."""
@@ -400,7 +362,7 @@ class Run:
             self._refuse(candidate.id, "", "what is private opens and ends no task", candidate.model)
             return
         is_opening = candidate.operation.action == "open"
-        listed = [sorted(words(without_link_targets(item.text))) for item in self._snapshot.memory.tasks]
+        listed = [sorted(words(without_link_targets(item.text))) for item in self._short_term_now.tasks]
         if not (is_opening and sorted(words(without_link_targets(candidate.words))) in listed):
             self._tasks.append(self._with_origin(candidate) if is_opening else candidate)
         self._end(candidate.id, candidate.words, "task", "")
@@ -427,39 +389,35 @@ class Run:
         waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._steps)
         try:
             waiting = {candidate.id: candidate for candidate in self._founded(candidates)}
-            places = placing.new_places(self._carry_out_on_pages(waiting))
-            for done, place in enumerate(places):
-                self._report_progress(done, len(places))
+            new = []  # for pages that are still to be made
+            for candidate in list(waiting.values()):
+                # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
+                if candidate.operation.marked_by:
+                    self._stop_if_abandoned()
+                step = self._step_for(candidate)
+                if step and not step.path:
+                    new.append(step.candidate)
+                    continue
+                del waiting[candidate.id]
+                if step:
+                    self._carry_out(step)
+            for place in placing.new_places(new):
                 self._stop_if_abandoned()
-                self._begin(place)
+                path, naming = "", None
+                with self._ended_on_error(*place.candidates):
+                    path, naming = self._synthesizer.path_and_naming(self._draft, place)
                 for candidate in place.candidates:
+                    steps = candidate.operation.steps
+                    if path:
+                        self._carry_out(Step(candidate.of(steps=naming.in_order(steps)) if naming else candidate, path))
                     del waiting[candidate.id]
-            self._report_progress(len(places), len(places))
+                if path and naming:
+                    self._name(path, naming)
         except ModelError as error:
             for candidate in waiting.values():
                 self._leave(candidate, error.problem)
             raise
         self._name_changed(self._steps[n_steps:])
-
-    def _carry_out_on_pages(self, waiting: dict[str, Candidate]) -> list[Candidate]:
-        """Carry out the candidates for pages that exist, taking them out of `waiting`; return those for new pages."""
-        new = []
-        for candidate in list(waiting.values()):
-            # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
-            if candidate.operation.marked_by:
-                self._stop_if_abandoned()
-            step = self._step_for(candidate)
-            if step and not step.path:
-                new.append(step.candidate)
-                continue
-            del waiting[candidate.id]
-            if step:
-                self._carry_out(step)
-        return new
-
-    def _report_progress(self, done: int, total: int) -> None:
-        if self._progress:
-            self._progress(done, total)
 
     def _stop_if_abandoned(self) -> None:
         """Raise `ModelError` where a person exchanges something again: their answer comes first."""
@@ -483,23 +441,17 @@ class Run:
 
         None where the candidate is left or refused.
         """
+        brain, statement = self._brain, without_link_targets(candidate.words)
+        folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
         with self._ended_on_error(candidate):
-            # what a person marked is kept in any case
-            if not candidate.operation.marked_by and self._is_listed(candidate):
-                raise UserError("it stands in the list of tasks, and stays there until it is done")
+            # a task that short-term memory lists, open or done; what a person marked is kept in any case
+            for item in () if candidate.operation.marked_by else self._short_term_now.tasks:
+                task = without_link_targets(with_rooted_links(brain, item.text, folders))
+                if coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS:
+                    raise UserError("it stands in the list of tasks, and stays there until it is done")
             step = placing.checked_step(self._log, placing.step_for(self._draft, self._with_origin(candidate)))
             return step if step.path else replace(step, path=placing.existing_page(self._draft, step.candidate))
         return None  # `_ended_on_error` has noted the error
-
-    def _is_listed(self, candidate: Candidate) -> bool:
-        """Return whether a candidate states a task that short-term memory lists, open or done."""
-        brain, statement = self._brain, without_link_targets(candidate.words)
-        folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        for item in self._snapshot.memory.tasks:
-            task = without_link_targets(with_rooted_links(brain, item.text, folders))
-            if coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS:
-                return True
-        return False
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its author, and a text and steps that end with it, as in `… (assistant: gpt-4o)`.
@@ -509,60 +461,36 @@ class Run:
         operation = candidate.operation
         if not operation.text or candidate.origin == "person":
             return candidate
-        by, path = self._source_of(candidate)
-        is_linked = candidate.origin == "import" and path
-        mark = Author(candidate.origin, by).mark(f"[{posixpath.basename(path)}](/{path})" if is_linked else "")
-        if not operation.page.is_whole:
-            marked = {"text": operation.text + mark, "steps": [step + mark for step in operation.steps]}
-            operation = operation.model_copy(update=marked)
-        return replace(candidate, operation=operation, author=by)
-
-    def _source_of(self, candidate: Candidate) -> tuple[str, str]:
-        """Return who said a candidate's words, "" where that is unknown, and the file that has them, "" for none."""
         event = next((event for event in candidate.events if event.origin == candidate.origin), candidate.events[-1])
         exchange, recorded = self._exchanges.texts_of(event.id), self._exchanges.what(event.id)
         # of an exchange that was imported there is no event: its page is the file
         path = recorded.prompt if recorded else FiledExchanges(self._brain).page_of(event.id)
         authors = [event.author, *([exchange.prompt.author] if exchange else []), author_on_page(self._brain, path)]
-        if by := next((author.by for author in authors if author.origin == candidate.origin and author.by), ""):
-            return by, path
-        if candidate.origin == "assistant":  # the answer's own words, here or in an imported conversation
+        by = next((author.by for author in authors if author.origin == candidate.origin and author.by), "")
+        if not by and candidate.origin == "assistant":  # the answer's own words, here or in an imported conversation
             model = recorded.model if isinstance(recorded, events.PromptAnswered) else ""
-            return plain_name(model) or authors[-1].by, path
-        return plain_name(posixpath.basename(path)), path
+            by = plain_name(model) or authors[-1].by
+        elif not by:
+            by = plain_name(posixpath.basename(path))
+        is_linked = candidate.origin == "import" and path
+        mark = Author(candidate.origin, by).mark(f"[{posixpath.basename(path)}](/{path})" if is_linked else "")
+        if not operation.page.is_whole:
+            candidate = candidate.of(text=operation.text + mark, steps=[step + mark for step in operation.steps])
+        return replace(candidate, author=by)
 
     # --- on pages ---------------------------------------------------------------------------------------
-
-    def _begin(self, place: placing.NewPlace) -> None:
-        """Have a new page named, and carry out the candidates that go there."""
-        path, naming = "", None
-        with self._ended_on_error(*place.candidates):
-            path, naming = self._synthesizer.path_and_naming(self._draft, place)
-        if not path:
-            return
-        for candidate in place.candidates:
-            if naming and candidate.operation.steps:
-                steps = naming.in_order(candidate.operation.steps)
-                candidate = replace(candidate, operation=candidate.operation.model_copy(update={"steps": steps}))
-            self._carry_out(Step(candidate, path))
-        if naming:
-            self._name(path, naming)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have a model name the pages that these steps changed most, and order their statements.
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
         """
-        n_statements = Counter(
-            step.path for step in steps if placing.is_stating(step) and step.path not in self._namings
-        )
+        n_statements = Counter(step.path for step in steps if step.is_stating and step.path not in self._namings)
         calls = 0
         for path, _ in n_statements.most_common():
-            if calls == MAX_NAMED:
-                break
             with suppress(ModelError, UserError, ValueError, OSError):
                 steps_here = [step for step in steps if step.path == path]
-                if naming := self._synthesizer.naming_of(self._draft, path, steps_here):
+                if calls < MAX_NAMED and (naming := self._synthesizer.naming_of(self._draft, path, steps_here)):
                     calls += 1
                     self._name(path, naming)
 
@@ -575,10 +503,10 @@ class Run:
     def _carry_out(self, step: Step) -> None:
         """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""
         with self._ended_on_error(step.candidate):
-            if edited := next((path for path in step.paths if self._is_being_edited(path)), ""):
+            if edited := next(filter(self._is_being_edited, step.paths), ""):
                 self._leave(step.candidate, f"{edited} was edited a moment ago")
-                return
-            self._do(step)
+            else:
+                self._do(step)
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
@@ -605,7 +533,7 @@ class Run:
 
     def _summarize(self) -> None:
         """Have a model write the summary of short-term memory; without a model the old one stays."""
-        if self._problem or self._snapshot.is_partial:  # in a partial run short-term memory waits
+        if self._out.problem or self._filed.is_partial:  # in a partial run short-term memory waits
             return
         remaining = [event for event in self._memory.events if event.id in self._left]
         changed = (self._draft.page_drafts[step.path].document.memory for step in self._steps)
@@ -624,7 +552,7 @@ class Run:
         try:
             summary = self._brain.models.run(request)
         except ModelError as error:
-            self._problem = error.problem
+            self._out.problem = error.problem
             return
         assert isinstance(summary, Summary)
         self._summary = summary.text[:MAX_SUMMARY]
@@ -649,11 +577,11 @@ class Run:
         with self._draft.undone_on_error(step.paths):
             self._records.append(carry_out(self._draft, step))
         self._steps.append(step)
-        self._words[step.candidate.id] = step.candidate.words
+        self._out.words[step.candidate.id] = step.candidate.words
 
     def _do_again(self, steps: Sequence[Step]) -> None:
         """Carry steps out on the pages as they are now; the candidate of one that no longer fits its page is left."""
-        self._draft = self._draft.restarted()
+        self._draft = Draft(self._brain, self._log, self._draft.new_pages)  # on the pages as they are now
         self._steps, self._records = [], []
         for step in steps:
             try:
@@ -665,7 +593,7 @@ class Run:
 
     def _leave(self, candidate: Candidate, reason: str) -> None:
         """Keep a candidate and the events it rests on for the next run."""
-        self._left |= {event.id: reason for event in candidate.events if event.id in self._said}
+        self._left.update({event.id: reason for event in candidate.events if event.id in self._said})
         self._end(candidate.id, candidate.words, "left", reason)
 
     def _refuse(self, candidate: str, statement: str, reason: str, model: str = "") -> None:
@@ -676,11 +604,11 @@ class Run:
     def _note_refusal(self, statement: str, reason: str, model: str, candidate: str = "") -> None:
         """Note an operation that was not carried out, and why."""
         refused = events.Refused(candidate=candidate, statement=statement[:300], reason=reason[:300], model=model)
-        self._refused.append(refused)
+        self._out.refused.append(refused)
 
     def _end(self, candidate: str, words: str, end: str, reason: str) -> None:
         """Note how a candidate without a step ended."""
-        self._words[candidate] = words
+        self._out.words[candidate] = words
         self._endings[candidate] = events.CandidateEnd(end=end, reason=reason[:300])
 
     @property
@@ -717,25 +645,43 @@ class Run:
         Raises:
             ConflictError: Somebody saved a file of the commit meanwhile.
         """
-        exchanges = [event for event in self._archived if event.id not in self._filed_ids]
+        self._out.kept, self._out.filed = [], []
+        filed_ids = {event.id for event in self._filed.events}
+        exchanges = [event for event in self._archived if event.id not in filed_ids]
         pages = add_exchanges(self._brain, self._draft, exchanges, self._origins, self._left)
-        if not self._steps and not self._archived and not self._snapshot.removed_ids:
+        if not self._steps and not self._archived and not self._filed.removed:
             return None
-        self._filed = self._leaving_events()
-        for path, ids in add_exchanges(self._brain, self._draft, self._filed, self._origins, self._left).items():
+        # events for the page of the day: one for each list item that leaves, and for thoughts a person changed; an item
+        # that a process worded is put down as said by the assistant
+        now, leaving = iso(self._brain.clock.now()), list[StmEvent]()
+        for item in self._leaving_items():
+            user, ai = (item.words, "") if self._is_by_person(item) else ("", item.words)
+            leaving.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
+        for event in self._archived:
+            if (text := event.thoughts) and not self._log.are_own_thoughts(text):
+                leaving.append(StmEvent(line_id(text), event.at, user="", ai=text, is_private=event.is_private))
+        for path, ids in add_exchanges(self._brain, self._draft, leaving, self._origins, self._left).items():
             pages.setdefault(path, []).extend(ids)
+        self._out.filed = [event.user or event.ai for event in leaving if event.id not in self._left]
         kept = ((step, record) for step, (record, *_) in zip(self._steps, self._records, strict=True))
         held_back = [proposal for _, proposal in self._doubted]
         asked = [*self._proposals(), *held_back, *_replacements(self._brain, self._draft, kept)]
-        changes = self._draft.changes()
+        changes, mentions = self._draft.changes(), self._draft.mentions()
+        # a step's page, and a page whose title is in the step's text: index pages link them
+        related = dict.fromkeys(
+            (step.path, named.path)
+            for step in self._steps
+            for named, _ in mentions.in_text(self._draft.opened(step.path).document.memory, step.operation.text)
+        )
         # not whole: of the entries on the index pages only those of changed pages are made anew
-        changes += Folders(self._brain, changes, _related(self._draft, self._steps), is_whole=False).changes()
+        changes += Folders(self._brain, changes, list(related), is_whole=False).changes()
         proposals, added = asking(self._brain, asked)
         changes += added
         # not locked before: while the models were called, Reflection had to be able to note exchanges
         with self._brain.short_term_lock():
             changes += self._short_term()
-            return self._brain.commit(self._event(pages, proposals), by=NAME, changes=changes, cause=self._started.id)
+            promoted = self._event(pages, proposals, leaving)
+            return self._brain.commit(promoted, by=NAME, changes=changes, cause=self._started.id)
 
     def _proposals(self) -> list[events.ProposalRecord]:
         """Return the proposals for `review.md`, one for each step that asks about its target or its own text."""
@@ -745,13 +691,10 @@ class Run:
                 # a step without targets asks about what it has just written
                 target = step.targets[0] if step.targets else None
                 retire = events.RetireProposal(
+                    **(target.place if target else {name: getattr(record, name) for name in NOWHERE}),
                     id=events.new_id(),
                     what=with_links_from(self._brain, step.proposal, review),
                     operation="retire",
-                    page=target.page if target else record.page,
-                    path=target.path if target else record.path,
-                    block=target.statement.block_id if target else record.block,
-                    hash=text_hash(target.statement.text) if target else record.hash,
                     replaced_by=record.block if target else "",
                     on=record.since,
                     sources=record.sources,
@@ -761,29 +704,32 @@ class Run:
                 proposals.append(retire)
         return proposals
 
-    def _event(self, pages: Mapping[str, Sequence[str]], proposals: Records) -> events.MemoryPromoted:
+    def _event(
+        self, pages: Mapping[str, Sequence[str]], proposals: Records, leaving: Sequence[StmEvent]
+    ) -> events.MemoryPromoted:
         """Return the event of the commit; the exchanges that a person deleted from their pages end with it, too.
 
         Args:
             pages: The ids of the exchanges that each page got, by path.
             proposals: What the person is asked, by lines of `review.md`.
+            leaving: The list items that leave short-term memory.
         """
         return events.MemoryPromoted(
-            exchanges=(*(event.id for event in self._archived), *self._snapshot.removed_ids),
+            exchanges=(*(event.id for event in self._archived), *self._filed.removed),
             left=self._left,
             statements=tuple(chain.from_iterable(self._records)),
             episodes={path: tuple(ids) for path, ids in pages.items()},
             proposals=proposals,
-            refused=tuple(self._refused),
+            refused=tuple(self._out.refused),
             candidates=self._endings_by_now,
-            kept=tuple(events.KeptText(text=text[:MAX_QUOTED]) for text in self._kept),
+            kept=tuple(events.KeptText(text=text[:MAX_QUOTED]) for text in self._out.kept),
             filed=tuple(
-                events.KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_QUOTED]) for event in self._filed
+                events.KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_QUOTED]) for event in leaving
             ),
             breaker=self._breaker,
             summarized_by=self._summarized_by,
             summary=self._paragraphs,
-            gone=tuple(self._snapshot.removed_ids),
+            gone=tuple(self._filed.removed),
             tasks=tuple(
                 events.TaskRecord(
                     candidate=task.id,
@@ -798,63 +744,51 @@ class Run:
     def _short_term(self) -> list[events.Change]:
         """Return the change of short-term memory: the run's results applied to the present file.
 
-        It sets `_kept` and `_paragraphs` to what this change keeps and writes.
+        It notes in `_out.kept` and `_paragraphs` what this change keeps and writes.
         """
         document, log = self._brain.short_term(), self._log
         memory = document.memory
         # an event that a person edited after the snapshot has another hash, and stays
         archived_hashes = {event.id: event_hash(event) for event in self._archived if event.id not in self._lines}
         keep_events = {event.id for event in memory.events if archived_hashes.get(event.id) != event_hash(event)}
-        removed = self._removed_items()
-        keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
-        # None leaves the summary that a person wrote meanwhile
-        summary = self._summary if memory.summary == self._memory.summary else None
-        after = self._with_tasks(document.reset(summary, keep_events, keep_items, log.is_own_summary))
-        self._kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
-        self._kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
-        if summary is not None:
-            self._kept += [paragraph for paragraph in document.paragraphs() if not log.is_own_summary(paragraph)]
-            self._paragraphs = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
-        path = self._brain.tree.relative(self._brain.tree.short_term)
-        if self._brain.read_text(path) is None:
-            return [events.create(path, str(after))] if str(after) != EMPTY else []
-        return [events.update(path, str(document), str(after))] if str(after) != str(document) else []
-
-    def _with_tasks(self, document: ShortTermDocument) -> ShortTermDocument:
-        """Return short-term memory with the tasks that the run opens, ticks and drops.
-
-        A dropped one is taken out where a process wrote it; a person's own line is ticked.
-        """
-        texts_by: dict[str, list[str]] = {action: [] for action in TASKS}
-        for candidate in self._tasks:
-            texts_by[candidate.operation.action].append(candidate.operation.text)
-        ended = {comparable(text) for text in texts_by["tick"] + texts_by["drop"]}
-        dropped = {comparable(text) for text in texts_by["drop"]}
-        texts = [text for text in open_tasks(document.memory) if comparable(text) in ended]
-        removed = [text for text in texts if comparable(text) in dropped and self._log.sources_of_item(text)]
-        document = document.without_items(goals=removed, tasks=removed).with_done(texts)
-        return document.with_items(tasks=texts_by["open"])
-
-    def _removed_items(self) -> list[Item]:
-        """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
-        # by text, as items are removed: of two with the same text none is removed while the other stays
-        staying = {text for line, text in self._lines.items() if line in self._left} | self._pinned()
-        facts = [item for item in self._memory.facts if item.text not in staying]
-        return facts + [item for item in self._leaving_items() if line_id(item.words) not in self._left]
-
-    def _pinned(self) -> set[str]:
-        """Return the texts of the last facts that the person pinned, by a line of their own or by `/remember`.
-
-        Each stays as long as a statement has its words: what was corrected or replaced goes, and what a model reworded.
-        """
-        pinned, room = set[str](), PINNED_CHARACTERS
-        current = self._draft.ids_by_words(is_private=False) | self._draft.ids_by_words(is_private=True)
+        # facts that were decided on, done goals and tasks; by text, as items are removed: of two with the same text
+        # none is removed while the other stays
+        staying = {text for line, text in self._lines.items() if line in self._left}
+        # The last facts that the person pinned, by a line of their own or by `/remember`. Each stays as long as a
+        # statement has its words: what was corrected or replaced goes, and what a model reworded.
+        room, current = PINNED_CHARACTERS, set().union(*self._draft.ids_by_words())
         # the newest first: they stand below the others
         for item in reversed(self._memory.facts if self._brain.settings.promotion.carry_open_items else ()):
             room -= len(item.text)
             if room >= 0 and folded(item.text) in current and self._is_by_person(item, "/remember "):
-                pinned.add(item.text)
-        return pinned
+                staying.add(item.text)
+        removed = [item for item in self._memory.facts if item.text not in staying]
+        removed += [item for item in self._leaving_items() if line_id(item.words) not in self._left]
+        keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
+        # None leaves the summary that a person wrote meanwhile
+        summary = self._summary if memory.summary == self._memory.summary else None
+        after = document.reset(summary, keep_events, keep_items, log.is_own_summary)
+        # The tasks that the run opens, ticks and drops. A dropped one is taken out where a process wrote it; a person's
+        # own line is ticked.
+        texts_by: dict[str, list[str]] = {action: [] for action in TASKS}
+        for candidate in self._tasks:
+            texts_by[candidate.operation.action].append(candidate.operation.text)
+        dropped = set(map(comparable, texts_by["drop"]))
+        ended = dropped.union(map(comparable, texts_by["tick"]))
+        texts = [text for text in open_tasks(after.memory) if comparable(text) in ended]
+        taken_out = [text for text in texts if comparable(text) in dropped and log.sources_of_item(text)]
+        after = (
+            after.without_items(goals=taken_out, tasks=taken_out).with_done(texts).with_items(tasks=texts_by["open"])
+        )
+        kept = self._out.kept
+        kept += [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+        kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+        if summary is not None:
+            kept += [paragraph for paragraph in document.paragraphs() if not log.is_own_summary(paragraph)]
+            self._paragraphs = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
+        path = self._brain.tree.relative(self._brain.tree.short_term)
+        before = None if self._brain.read_text(path) is None else str(document)
+        return [events.write(path, before, str(after))] if str(after) != (before or EMPTY) else []
 
     def _leaving_items(self) -> list[Item]:
         """Return the goals and tasks that leave short-term memory: done ones, and open ones if the settings say so.
@@ -866,44 +800,10 @@ class Run:
         open_texts = {item.text.casefold() for item in items if is_carried and not item.is_done}
         return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in open_texts]
 
-    def _leaving_events(self) -> list[StmEvent]:
-        """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
-
-        An item that a process worded is put down as said by the assistant.
-        """
-        now = iso(self._brain.clock.now())
-        leaving = []
-        for item in self._leaving_items():
-            user, ai = (item.words, "") if self._is_by_person(item) else ("", item.words)
-            leaving.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
-        for event in self._archived:
-            if (thoughts := event.thoughts) and not self._log.are_own_thoughts(thoughts):
-                leaving.append(StmEvent(line_id(thoughts), event.at, user="", ai=thoughts, is_private=event.is_private))
-        return leaving
-
     def _is_by_person(self, item: Item, command: str = "") -> bool:
         """Return whether a person wrote an item into the list, or said it in these words, behind this command."""
         sources = [self._exchanges.said(source) for source in self._log.sources_of_item(item.text)]
         return not sources or any(f"{command}{item.text}" in said.user for said in sources)
-
-
-def _own_lines(memory: ShortTermMemory, log: StatementLog, done: Collection[str]) -> dict[str, Item]:
-    """Return the lines that a person wrote under Key Facts, by id: each is promoted like an exchange.
-
-    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted. So are those whose
-    ids are `done`: they were promoted and are still pinned.
-    """
-    lines = {line_id(item.words): item for item in memory.facts}
-    return {name: item for name, item in lines.items() if name not in done and not log.sources_of_item(item.text)}
-
-
-def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
-    """Return pairs of paths: a step's page, and a page whose title is in the step's text; index pages link them."""
-    mentions, pairs = draft.mentions(), dict[tuple[str, str], None]()
-    for step in steps:
-        page = draft.opened(step.path).document.memory
-        pairs |= {(step.path, named.path): None for named, _ in mentions.in_text(page, step.operation.text)}
-    return list(pairs)
 
 
 def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> Records:
@@ -932,27 +832,22 @@ def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.
         for cosine, hit in sorted(zip(cosines, told, strict=True), key=itemgetter(0), reverse=True)[:1]:
             # what was only said again replaces nothing
             if cosine >= nearest.get(event.id, (NEAR, None))[0] and likeness(hit.text, words) < REPEATED:
-                nearest[event.id] = cosine, _proposal(draft, step, record, hit)
+                texts = [one_line(without_link_targets(text)) for text in (words, hit.text)]
+                new, old = (text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…" for text in texts)
+                statement = draft.statement(draft.ids_by_words()[False].get(folded(hit.text), "#"))
+                nearest[event.id] = (
+                    cosine,
+                    events.RetireProposal(
+                        **(statement.place if statement else NOWHERE),
+                        id=events.new_id(),
+                        what=f"Does “{new}” ({record.since}) replace “{old}” ({brain.day_of(hit.at)})?",
+                        operation="retire",
+                        replaced_by=record.block,
+                        on=record.since,
+                        sources=(*record.sources, hit.anchor),
+                        held_by=record.page,
+                        words=hit.text,
+                        said_in=hit.anchor,
+                    ),
+                )
     return tuple(proposal for _, proposal in nearest.values())
-
-
-def _proposal(draft: Draft, step: Step, record: events.StatementRecord, told: Hit) -> events.RetireProposal:
-    """Return the proposal to have an earlier telling, and the statement in its words, replaced by that of a record."""
-    texts = [one_line(without_link_targets(text)) for text in (step.operation.text, told.text)]
-    new, old = (text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…" for text in texts)
-    statement = draft.statement(draft.ids_by_words(is_private=False).get(folded(told.text), "#"))
-    return events.RetireProposal(
-        id=events.new_id(),
-        what=f"Does “{new}” ({record.since}) replace “{old}” ({draft.brain.day_of(told.at)})?",
-        operation="retire",
-        page=statement.page if statement else "",
-        path=statement.path if statement else "",
-        block=statement.statement.block_id if statement else "",
-        hash=text_hash(statement.statement.text) if statement else "",
-        replaced_by=record.block,
-        on=record.since,
-        sources=(*record.sources, told.anchor),
-        held_by=record.page,
-        words=told.text,
-        said_in=told.anchor,
-    )

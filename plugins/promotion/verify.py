@@ -55,7 +55,14 @@ class SecondReader:
         Raises:
             ModelError: The model cannot serve now.
         """
-        verdicts = self._verdicts_before({candidate.id for candidate in candidates})
+        # what an earlier run journaled and did not come to use: it ended early
+        verdicts, ids = dict[str, Read](), {candidate.id for candidate in candidates}
+        for event in self._brain.journal.events(kinds={CandidatesVerified}, reverse=True) if ids else ():
+            if event.id < min(ids):  # ids ascend in time
+                break
+            assert isinstance(event.what, CandidatesVerified)
+            read = {name: (row, event.what.model) for name, row in event.what.verdicts.items() if name in ids}
+            verdicts = read | verdicts
         for is_private in (False, True):
             unread = [
                 candidate
@@ -64,18 +71,6 @@ class SecondReader:
                 if candidate.operation.action in READ_AGAIN and not candidate.operation.marked_by
             ]
             verdicts |= self._ask(unread, draft, is_private=is_private) if unread else {}
-        return verdicts
-
-    def _verdicts_before(self, ids: set[str]) -> dict[str, Read]:
-        """Return the verdicts that an earlier run journaled and did not come to use: it ended early."""
-        verdicts: dict[str, Read] = {}
-        oldest = min(ids, default="")  # ids ascend in time
-        for event in self._brain.journal.events(kinds={CandidatesVerified}, reverse=True) if ids else ():
-            if event.id < oldest:
-                break
-            assert isinstance(event.what, CandidatesVerified)
-            read = {name: (row, event.what.model) for name, row in event.what.verdicts.items() if name in ids}
-            verdicts = read | verdicts
         return verdicts
 
     def _ask(self, candidates: Sequence[Candidate], draft: Draft, *, is_private: bool) -> Mapping[str, Read]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sized
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -362,16 +361,26 @@ def test_memories_edited_by_hand_are_told_to_plugins(root: Path) -> None:
         eventually(lambda: bool(run.plugin.of("memory_deleted")))
 
 
+ONLOOKER = """
+import brainiac
+@brainiac.hookimpl
+def file_changed(brain, change):
+    if change.action != "moved" and not change.path.startswith(("system", "plugins")):
+        with open(brain.root / ".changes", "a") as file:
+            file.write(f"{change.action} {change.path}\\n")
+"""
+
+
 def test_lines_added_to_the_access_log_are_told_to_plugins(root: Path) -> None:
     """Seeds: U3."""
     line = "2025-09-16T15:30:00Z | READ | /elsewhere/memory/long_term/concrete/home.md\n"
+    (root / "plugins/onlooker.py").write_text(ONLOOKER)
     with running(root) as run:
-        for _ in range(2):
-            with (root / "logs/access.log").open("a") as log:
-                log.write(line)
-            run.wait_idle()
-        told = cast("list[Sized]", run.plugin.of("access_log_grew"))
-        assert [1, 1] == [len(entries) for entries in told]
+        run.brain.plugins.trust.trust("onlooker")
+        eventually(lambda: run.brain.plugins.has_foreign("file_changed"))
+        with (root / "logs/access.log").open("a") as log:
+            log.write(line)
+        eventually(lambda: (root / ".changes").exists() and "ed logs/access.log\n" in (root / ".changes").read_text())
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------
@@ -589,16 +598,6 @@ def test_quiet_counts_from_the_last_exchange_over_restarts_and_edits_do_not_rese
     told = cast("list[float]", plugin.of("quiet"))
     assert told == sorted(told)
     assert told[0] >= 200
-
-
-ONLOOKER = """
-import brainiac
-@brainiac.hookimpl
-def file_changed(brain, change):
-    if change.action != "moved" and not change.path.startswith(("system", "plugins")):
-        with open(brain.root / ".changes", "a") as file:
-            file.write(f"{change.action} {change.path}\\n")
-"""
 
 
 def test_a_plugin_hears_of_every_folder_and_what_is_new_is_called_so(root: Path) -> None:

@@ -67,10 +67,6 @@ class Scripted:
         self.heard.append(("quiet_on_any_device", idle_seconds))
 
     @hookimpl
-    def access_log_grew(self, entries: object) -> None:
-        self.heard.append(("access_log_grew", entries))
-
-    @hookimpl
     def memory_created(self, path: str) -> None:
         self.heard.append(("memory_created", path))
 

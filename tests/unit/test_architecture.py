@@ -12,7 +12,7 @@ import pytest
 
 import brainiac
 from brainiac.events import KINDS
-from brainiac.host import public
+from docs import public
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")])

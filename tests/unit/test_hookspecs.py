@@ -12,7 +12,7 @@ from brainiac.host import hookspecs
 
 HOOKS = {name: each for name, each in vars(hookspecs).items() if hasattr(each, "brainiac_spec")}
 DESIGNED = {
-    "startup", "shutdown", "prompt_arrived", "response_arrived", "quiet", "quiet_on_any_device", "access_log_grew",
+    "startup", "shutdown", "prompt_arrived", "response_arrived", "quiet", "quiet_on_any_device",
     "memory_created", "memory_modified", "memory_moved", "memory_deleted", "file_changed", "event_recorded",
     "plugin_failed", "register_models", "register_commands", "retrieve", "rerank",
     "context_blocks", "redact",

@@ -19,7 +19,7 @@ from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expecte
 from tests.support.pipeline import eventually
 
 ALONE = "\nplugins: {disabled: [core_loop, reflection, promotion]}\ninbox: {settle_ms: 20}\n"
-EAGER = ALONE + "organization: {min_entries: 40, max_entries: 20}\n"
+EAGER = ALONE + "organization: {min_entries: 40, max_entries: 20}\npromotion: {idle_seconds: 1}\n"
 
 
 @pytest.fixture

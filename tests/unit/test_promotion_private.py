@@ -83,7 +83,7 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
         for number in range(2)
     ]
     for kept in ([0], [1], [1, 0]):
-        draft = draft.restarted()
+        draft = Draft(draft.brain, draft.log, draft.new_pages)
         for number in kept:
             carry_out(draft, steps[number])
         (change,) = draft.changes()

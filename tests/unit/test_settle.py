@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.pipeline.watch import Pace, Settler, ends_with_send
+from brainiac.pipeline.watch import Settler, ends_with_send
+from brainiac.settings import InboxSettings
 from brainiac.tree import Stamp, stamp_of
 
 SETTLE, TYPING = 0.1, 20.0
@@ -20,7 +21,8 @@ EMPTY = Stamp(0, 1, 7, 1)
 
 
 def settler(sent: frozenset[str] = frozenset()) -> Settler:
-    return Settler(lambda: Pace(SETTLE, TYPING), lambda path: path in sent)
+    pace = InboxSettings(settle_ms=round(SETTLE * 1000), typing_seconds=TYPING)
+    return Settler(lambda: pace, lambda path: path in sent)
 
 
 def finished(given_settler: Settler, now: float, standing: dict[str, Stamp | None]) -> list[str]:

@@ -27,23 +27,9 @@ from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm import schemas
 from brainiac.llm.catalog import count as count_tokens
+from brainiac.llm.context import blocks as fitting
 from brainiac.llm.context import memory as recalled
-from brainiac.llm.context.blocks import (
-    Block,
-    Count,
-    Stability,
-    WorkingMemory,
-    fit,
-    preview,
-    quoted,
-    reference,
-    safe_line,
-    shortened,
-    spoken,
-    tokens_of,
-    tool_tokens,
-)
-from brainiac.llm.context.blocks import budget_tokens as most_tokens
+from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, spoken
 from brainiac.llm.gate import Gate
 from brainiac.places import MARKER, bundled_path
 from brainiac.text.tokens import as_sentence, coverage
@@ -97,7 +83,7 @@ class Assembler:
         gate: Gate | None = None,
         budget_tokens: int | None = None,
         left_out: Collection[Stability] = (),
-    ) -> WorkingMemory:
+    ) -> fitting.WorkingMemory:
         """Return the working memory for a request.
 
         Args:
@@ -115,9 +101,9 @@ class Assembler:
         gate = gate or Gate(self._library, is_remote=True)
         request = gate.admit(request)
         count = partial(count_tokens, model=model)
-        limit = most_tokens(self._library.settings, model)
+        limit = fitting.budget_tokens(self._library.settings, model)
         limit = min(limit, budget_tokens or limit)
-        limit -= tool_tokens(limit) if tools else 0
+        limit -= fitting.tool_tokens(limit) if tools else 0
         reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
         sections = _Sections(self._library, gate, reader, self._lists, limit, count)
         common = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
@@ -127,17 +113,18 @@ class Assembler:
             if isinstance(request, schemas.AnswerRequest):
                 blocks.append(sections.long_term(request, blocks))
             blocks.sort(key=lambda block: block.stability)
-            fitted, cuts = fit(blocks, limit, count)
+            fitted, cuts = fitting.fit(blocks, limit, count)
             # where the log lost a line on how the lists above it changed, all is made anew with the lists as they are
             if recalled.changes_told(blocks) == recalled.changes_told(fitted):
                 break
             self._lists.forget(reader)
-        return WorkingMemory(
+        return fitting.WorkingMemory(
             blocks=tuple(fitted),
-            messages=_messages(fitted, has_marks=is_anthropic(model)),
+            # models that take explicit cache marks
+            messages=_messages(fitted, has_marks=model.startswith("anthropic/") or "claude" in model),
             budget_tokens=limit,
             cuts=tuple(cuts),
-            block_tokens={block.name: tokens_of(block, count) for block in fitted},
+            block_tokens={block.name: fitting.tokens_of(block, count) for block in fitted},
         )
 
     def _head(self, request: schemas.Request, tools: Sequence[str], gate: Gate) -> list[Block]:
@@ -155,7 +142,7 @@ class Assembler:
             "is_past": isinstance(request, schemas.ConsolidateRequest) and request.is_past,
         }
         has_refused = isinstance(request, schemas.ConsolidateRequest) and bool(request.refused)
-        schema = form_of(request.result)
+        schema = _form(form := schema_of(request.result), form.get("$defs", {}))
         base = instructions(library, gate, "base", **values)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=has_refused, **values)
         lines = (gate.system_text(library.tree.core_identity) or "").strip().splitlines()
@@ -227,25 +214,9 @@ class _Sections:
     count: Count
 
     def of(self, request: schemas.Request) -> list[Block]:
-        """Return the sections of a request."""
-        match request:
-            case schemas.QueriesRequest():
-                return self._queries(request)
-            case schemas.AnswerRequest():
-                return [*self._turn(request), _prompt(request, request.prompt)]
-            case schemas.ReflectRequest():
-                return self._reflect(request)
-            case schemas.ConsolidateRequest():
-                return self._consolidate(request)
-            case schemas.VerifyRequest():
-                return _verify(request)
-            case schemas.SynthesizeRequest():
-                return self._synthesize(request)
-            case schemas.SummarizeRequest():
-                return self._summarize(request)
-            case schemas.OrganizeRequest():
-                return _organize(request)
-        raise TypeError(f"no sections for {type(request).__name__}")
+        """Return the sections of a request: the method with the name of its purpose makes them."""
+        sections: list[Block] = getattr(self, f"_{request.purpose}")(request)
+        return sections
 
     def _queries(self, request: schemas.QueriesRequest) -> list[Block]:
         """Return what the prompt may refer to: the last turns, notes in focus, and the titles of near pages."""
@@ -253,7 +224,7 @@ class _Sections:
         focused = recalled.focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
         titles = dict.fromkeys(safe_line(hit.title) for hit in request.hits if hit.kind != "exchange")
         near = "; ".join(list(titles)[:MAX_NEAR])
-        prompt = shortened(request.prompt.said, QUERY_TOKENS, self.count)
+        prompt = fitting.shortened(request.prompt.said, QUERY_TOKENS, self.count)
         return [
             Block("turns", turns[::-1], Stability.CONVERSATION, recalled.SHORT_TERM_HEADING),
             Block("near pages", [near] if near else [], Stability.LONG_TERM, "## Pages That Are Near"),
@@ -261,7 +232,7 @@ class _Sections:
             _prompt(request, request.prompt, JSON_ONLY, prompt),
         ]
 
-    def _turn(self, request: schemas.AnswerRequest) -> list[Block]:
+    def _answer(self, request: schemas.AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged_ids = {event.id for event in request.short_term.events}
         lines = [
@@ -270,10 +241,9 @@ class _Sections:
         ]
         intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
         parts = [intro, "\n".join(lines)] if lines else []
-        blocks = [
-            *self._short_term(request.short_term),
-            Block("workflows", parts, Stability.WORKFLOWS, "## Workflows"),
-        ]
+        memory = replace(request.short_term, events=tuple(self._timed(request.short_term.events)))
+        blocks = recalled.short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
+        blocks.append(Block("workflows", parts, Stability.WORKFLOWS, "## Workflows"))
         turns = self._timed(request.conversation)
         blocks += recalled.conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
         blocks += recalled.focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
@@ -281,12 +251,12 @@ class _Sections:
             workflow = workflow_named(self.library, self.gate, request.prompt.workflow)
             heading = f"## Workflow: {safe_line(workflow.name)}"
             blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
-        return blocks
+        return [*blocks, _prompt(request, request.prompt)]
 
     def long_term(self, request: schemas.AnswerRequest, others: Sequence[Block]) -> Block:
         """Return the block of the hits of a search, within the setting and the tokens that all other blocks leave."""
-        fitted, _ = fit(others, self.limit_tokens, self.count)
-        remaining = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
+        fitted, _ = fitting.fit(others, self.limit_tokens, self.count)
+        remaining = self.limit_tokens - sum(fitting.tokens_of(block, self.count) for block in fitted)
         room = min(remaining, self.library.settings.context.memory_tokens)
         logged_ids = {event.id for event in request.short_term.events}
         return recalled.long_term_block(self.library, request.hits, logged_ids, room, self.count)
@@ -297,15 +267,14 @@ class _Sections:
         event, at = recalled.event_of(exchange), exchange.at
         earlier = tuple(other for other in request.short_term.events if other.id != event.id)
         turns = self._before(request.conversation, [other for other in earlier if other.at < at])
-        ai = shortened(event.ai, ANSWER_TOKENS, self.count)
+        ai = fitting.shortened(event.ai, ANSWER_TOKENS, self.count)
         (event,) = self._timed([replace(event, user=exchange.prompt.said, ai=ai)])
         text = recalled.event_text(replace(event, at=_with_weekday(event.at)), self.limit_tokens // 2, self.count)
         question = WHICH_TO_FORGET if request.existing else "What does the new event add?"
+        existing = [quoted(_statement(row)) for row in request.existing]
         return [
             self._lists_near(request.short_term, f"{exchange.prompt.said}\n{ai}"),
-            Block(
-                "existing memory", [quoted(_statement(row)) for row in request.existing], Stability.LONG_TERM, EXISTING
-            ),
+            Block("existing memory", existing, Stability.LONG_TERM, EXISTING),
             Block("new event", [*turns[:1], text], Stability.FOCUS, "## New Event"),
             Block("user prompt", [f"{question} {JSON_ONLY}"], Stability.PROMPT, PROMPT_HEADING),
         ]
@@ -319,18 +288,15 @@ class _Sections:
             return [f"- {line}" for line in lines if line in nearest]
 
         goals, facts, tasks = recalled.TITLES
-        lists = {  # what changes least first
-            goals: near(memory.goals, MAX_ITEMS),
-            tasks: near(memory.tasks, MAX_ITEMS),
-            facts: near(memory.facts, MAX_FACTS),
-        }
+        lists = {goals: near(memory.goals, MAX_ITEMS), tasks: near(memory.tasks, MAX_ITEMS)}  # what changes least first
+        lists[facts] = near(memory.facts, MAX_FACTS)
         parts = [f"### {title}\n" + quoted("\n".join(lines)) for title, lines in lists.items() if lines]
         parts = [*self._summary(memory), *parts] or ["Nothing is listed."]
         return Block("short-term memory", parts, Stability.SHORT_TERM, recalled.SHORT_TERM_HEADING)
 
     def _summary(self, memory: ShortTermMemory) -> list[str]:
         """Return the first sentences of the summary of short-term memory; [] where there is none."""
-        summary = shortened(memory.summary.strip(), SUMMARY_TOKENS, self.count)
+        summary = fitting.shortened(memory.summary.strip(), SUMMARY_TOKENS, self.count)
         return [quoted(summary)] if summary else []
 
     def _before(self, turns: Sequence[Exchange], events: Sequence[StmEvent]) -> list[str]:
@@ -340,17 +306,26 @@ class _Sections:
 
     def _consolidate(self, request: schemas.ConsolidateRequest) -> list[Block]:
         """Return open items and existing memory, then what differs in every call: the exchanges and the task."""
-        memory = request.short_term
+        memory, exchanges = request.short_term, []
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
         log = self._summary(memory)
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
-        exchanges = list(map(self._exchange, request.said))
+        text_of = partial(recalled.event_text, longest_tokens=self.limit_tokens, count=self.count, with_id=True)
+        for said in request.said:  # each under its short id, with the end of the answer before it
+            (event,) = self._timed([replace(said.event, id=said.id)])
+            text = text_of(replace(event, at=_with_weekday(event.at)), thread=said.thread)
+            # the prompt may refer to it ("yes, that one")
+            answer = said.before and said.before.response
+            end = " ".join(answer.text.split())[-MAX_BEFORE:] if answer else ""
+            before = f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n" if end else ""
+            exchanges.append(before + text)
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED]
-            for operation, problem in ((refused.operation, refused.problem) for refused in request.refused):
-                what = f"{operation.action} {', '.join(operation.ids)} “{operation.text}”"
-                task.append(quoted(f"{what} on “{operation.page.path or operation.page.title}”: {problem}"))
+            for row in request.refused:
+                what = f"{row.operation.action} {', '.join(row.operation.ids)} “{row.operation.text}”"
+                page = row.operation.page.path or row.operation.page.title
+                task.append(quoted(f"{what} on “{page}”: {row.problem}"))
         memories = self._memories(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
         return [
             Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
@@ -358,16 +333,6 @@ class _Sections:
             Block("new exchanges", exchanges, Stability.FOCUS, "## New Exchanges"),
             _task("operations", "## Operations", task),
         ]
-
-    def _exchange(self, exchange: schemas.Said) -> str:
-        """Return an exchange to be consolidated, under its short id, with the end of the answer before it."""
-        (event,) = self._timed([replace(exchange.event, id=exchange.id)])
-        event = replace(event, at=_with_weekday(event.at))
-        text = recalled.event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
-        # the prompt may refer to it ("yes, that one")
-        answer = exchange.before and exchange.before.response
-        end = " ".join(answer.text.split())[-MAX_BEFORE:] if answer else ""
-        return (f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n" if end else "") + text
 
     def _memories(self, pages: Sequence[schemas.PageName], existing: Sequence[schemas.Existing]) -> list[str]:
         """Return a part for each page with statements, then for each other near page, and one that lists all others."""
@@ -421,56 +386,46 @@ class _Sections:
             _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
         ]
 
-    def _short_term(self, memory: ShortTermMemory) -> list[Block]:
-        """Return the blocks of short-term memory, with the person's time of each event."""
-        memory = replace(memory, events=tuple(self._timed(memory.events)))
-        return recalled.short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
-
     def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
         """Return exchanges with their moment in the person's time zone."""
         return [replace(exchange, at=moment_in(self.library.zone, exchange.at)) for exchange in exchanges]
 
     def _events(self, name: str, heading: str, events: Sequence[StmEvent]) -> Block:
         """Return a block of the events that a decision rests on, with their ids, which is never cut."""
-        texts = [
-            recalled.event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)
+        text_of = partial(recalled.event_text, longest_tokens=self.limit_tokens, count=self.count, with_id=True)
+        return Block(name, list(map(text_of, self._timed(events))), Stability.SHORT_TERM, heading)
+
+    def _verify(self, request: schemas.VerifyRequest) -> list[Block]:
+        """Return what was said, each passage once, and the claims that rest on it as the task."""
+        names: dict[str, str] = {}
+        task = []
+        for claim in request.claims:
+            lines = [f"[{safe_line(claim.id)}] {claim.text}".rstrip()]
+            for words in claim.quotes:
+                passage = f"{words.by}, {words.day}:\n{quoted(words.passage)}"
+                name = names.setdefault(passage, f"w{len(names) + 1}")
+                is_most = 2 * len(words.quote) > len(words.passage)  # it is seen at once where they stand
+                lines.append(f"rests on {name}" + ("" if is_most else f": “{words.quote}”"))
+            for former in claim.former:
+                day = f" ({former.since})" if former.since and former.since not in former.content else ""
+                lines.append(f"{'ends' if claim.is_end else 'replaces'}: “{former.content}”{day}")
+            task.append(quoted("\n".join(lines)))
+        said = [f"[{name}] {passage}" for passage, name in names.items()]
+        return [Block("words", said, Stability.FOCUS, "## What Was Said"), _task("claims", "## Statements", task)]
+
+    def _organize(self, request: schemas.OrganizeRequest) -> list[Block]:
+        """Return the statistics, the folders, and the goals as the task."""
+        patterns = []
+        for name, rows in request.patterns.items():
+            lines = [quoted("- " + json.dumps(item, ensure_ascii=False, default=str)) for item in rows]
+            patterns.append("\n".join([f"### {safe_line(name)}", *(lines or ["None."])]))
+        folders = [f"- {safe_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
+        goals = "\n".join(f"- {safe_line(goal, 200)}" for goal in request.goals)
+        return [
+            Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),
+            Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
+            _task("goals", "## Reorganization Goals", [goals]),
         ]
-        return Block(name, texts, Stability.SHORT_TERM, heading)
-
-
-def _verify(request: schemas.VerifyRequest) -> list[Block]:
-    """Return what was said, each passage once, and the claims that rest on it as the task."""
-    names: dict[str, str] = {}
-    task = []
-    for claim in request.claims:
-        lines = [f"[{safe_line(claim.id)}] {claim.text}".rstrip()]
-        for words in claim.quotes:
-            passage = f"{words.by}, {words.day}:\n{quoted(words.passage)}"
-            name = names.setdefault(passage, f"w{len(names) + 1}")
-            is_most = 2 * len(words.quote) > len(words.passage)  # it is seen at once where they stand
-            lines.append(f"rests on {name}" + ("" if is_most else f": “{words.quote}”"))
-        for former in claim.former:
-            day = f" ({former.since})" if former.since and former.since not in former.content else ""
-            lines.append(f"{'ends' if claim.is_end else 'replaces'}: “{former.content}”{day}")
-        task.append(quoted("\n".join(lines)))
-    said = [f"[{name}] {passage}" for passage, name in names.items()]
-    return [Block("words", said, Stability.FOCUS, "## What Was Said"), _task("claims", "## Statements", task)]
-
-
-def _organize(request: schemas.OrganizeRequest) -> list[Block]:
-    """Return the statistics, the folders, and the goals as the task."""
-    patterns = []
-    for name, rows in request.patterns.items():
-        items = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else [rows]
-        lines = [quoted("- " + json.dumps(item, ensure_ascii=False, default=str)) for item in items]
-        patterns.append("\n".join([f"### {safe_line(name)}", *(lines or ["None."])]))
-    folders = [f"- {safe_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
-    goals = [f"- {safe_line(goal, 200)}" for goal in request.goals]
-    return [
-        Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),
-        Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
-        _task("goals", "## Reorganization Goals", ["\n".join(goals)]),
-    ]
 
 
 def _before(event: StmEvent) -> str:
@@ -510,11 +465,6 @@ def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
 
 
 # --- messages of the chat protocol ---------------------------------------------------------------------------------
-
-
-def is_anthropic(model: str) -> bool:
-    """Return whether a model takes explicit cache marks."""
-    return model.startswith("anthropic/") or "claude" in model
 
 
 def _messages(blocks: Sequence[Block], *, has_marks: bool) -> list[dict[str, Any]]:
@@ -601,15 +551,8 @@ def schema_of(result: type[schemas.Result]) -> dict[str, Any]:
     return schema
 
 
-@lru_cache(maxsize=16)
-def form_of(result: type[schemas.Result]) -> str:
-    """Return the schema of a result in a short form for instructions, with a third of the tokens of JSON schema."""
-    schema = schema_of(result)
-    return _form(schema, schema.get("$defs", {}))
-
-
 def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return the short form of a JSON schema: `{name: string, kind: "a"|"b", items: [...]}`."""
+    """Return the short form of a JSON schema, with a third of its tokens: `{name: string, kind: "a"|"b"}`."""
     if name := schema.get("$ref"):
         return _form(definitions[name.rpartition("/")[2]], definitions)
     if values := schema.get("enum"):

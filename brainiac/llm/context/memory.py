@@ -85,7 +85,17 @@ def long_term_block(store: Store, hits: Sequence[Hit], logged_ids: Collection[st
             distinct.setdefault(key, hit)
     pages: dict[str, list[Hit]] = {}
     room -= count(LONG_TERM_HEADING) + 1  # the heading and its line break
-    chosen = list(_said_once(store, _worth_most(store, list(distinct.values()), room, count)))
+    worth = _worth_most(store, list(distinct.values()), room, count)
+    # without the exchanges whose words are those that statements among them rest on
+    log, words = StatementLog(store), dict[str, str]()
+    for hit in (hit for hit in worth if hit.kind == "statement"):
+        for said in log.evidence_of(hit.uuid or hit.path, hit.anchor, unescape(hit.text)):
+            words[said.exchange] = f"{words.get(said.exchange, '')} {said.quote}"
+    chosen = [
+        hit
+        for hit in worth
+        if hit.kind != "exchange" or hit.former or coverage(hit.text, words.get(hit.anchor, "")) < SAME
+    ]
     for hit in chosen:
         pages.setdefault(hit.path, []).append(hit)
     parts = [page_text(store, page, count) for page in pages.values()]
@@ -101,20 +111,6 @@ def with_hand(store: Store, hits: Iterable[Hit]) -> list[Hit]:
         if hit.kind == "statement" and hit.origin == PERSON and hit.anchor and hit.path.startswith(top)
         else hit
         for hit in hits
-    ]
-
-
-def _said_once(store: Store, hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits without the exchanges whose words are those that statements among the hits rest on."""
-    log, words = StatementLog(store), dict[str, str]()
-    for hit in hits:
-        if hit.kind == "statement":
-            for said in log.evidence_of(hit.uuid or hit.path, hit.anchor, unescape(hit.text)):
-                words[said.exchange] = f"{words.get(said.exchange, '')} {said.quote}"
-    return [
-        hit
-        for hit in hits
-        if hit.kind != "exchange" or hit.former or coverage(hit.text, words.get(hit.anchor, "")) < SAME
     ]
 
 
@@ -135,17 +131,14 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
     first = {hit.path: hit for hit in reversed(hits)}
     # two for the line breaks behind the head and the line `User:`
     head_tokens = {path: count(_head(store, hit)) + count(f"{_PERSON}:") + 2 for path, hit in first.items()}
-    hit_tokens = []
-    for hit in hits:
+    hit_tokens, whole = [], set[int]()
+    for number, hit in enumerate(hits):
         lines, speaker = _lines(hit, count), _speaker(store, hit, first[hit.path])
         # the line `User:` is shown for many hits
         lines = lines if speaker in ("", _PERSON) else [f"{speaker}:", *lines]
         hit_tokens.append(sum(count(line) + 1 for line in lines))
-    whole = {
-        number
-        for number, hit in enumerate(hits)
-        if hit.path == hits[0].path and (hit.kind == "memory" or _is_how_to(store, hit))
-    }
+        if hit.path == hits[0].path and (hit.kind == "memory" or _is_how_to(store, hit)):
+            whole.add(number)
     chosen: list[Hit] = []
     candidates = set(range(len(hits)))
     while candidates:
@@ -251,17 +244,16 @@ class ShownPages:
             folder: The folder of the file with the link; a path may be relative to it.
         """
         target, uuid = _target_and_uuid(link)
-        if uuid:
-            if path := self._graph.path_of(uuid.lower()):
-                return self._shown([path])
-            if target in ("", uuid):
-                return []
+        if path := self._graph.path_of(uuid.lower()) if uuid else None:
+            return self._shown([path])
+        if uuid and target in ("", uuid):
+            return []
         # no page has the uuid, or the link has none: its path counts
         name = target.strip().strip("/")
-        for path in (name, posixpath.normpath(posixpath.join(folder, name))):
-            for candidate in (path, f"{path}.md"):
-                if pages := self._shown([candidate]):
-                    return pages
+        relative = posixpath.normpath(posixpath.join(folder, name))
+        for path in (name, f"{name}.md", relative, f"{relative}.md"):
+            if pages := self._shown([path]):
+                return pages
         if not (folded := name.casefold().removesuffix(".md")):
             return []
         # editors write file names or ends of paths, people write titles
@@ -332,9 +324,7 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
     pages, folder = ShownPages(library, gate), posixpath.dirname(prompt.path)
     (primary, body), *others = [_note(gate, pages, link, folder) for link in links]
     lines = [f"Primary: {primary}", *(about for about, _ in others)]
-    blocks = [
-        Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35),
-    ]
+    blocks = [Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35)]
     if body:
         text = quoted(shortened(body, int(limit_tokens * FOCUS_SHARE), count))
         blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
@@ -377,10 +367,10 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     """Return path and text of a note by its path, relative to `folder` or the root; None for no note there."""
     target, _ = _target_and_uuid(link)
-    for path in (posixpath.normpath(posixpath.join(folder, target)), target):
-        for candidate in (path, f"{path}.md"):
-            if (text := gate.read_note(candidate)) is not None:
-                return candidate, text
+    relative = posixpath.normpath(posixpath.join(folder, target))
+    for path in (relative, f"{relative}.md", target, f"{target}.md"):
+        if (text := gate.read_note(path)) is not None:
+            return path, text
     return target, None
 
 
@@ -493,15 +483,11 @@ def short_term_blocks(
     head = [f"### Summary\n{quoted(memory.summary)}"] if memory.summary.strip() else []
     if any(shown_lists):
         head.append("### Structured Data")
-        head += [
-            f"#### {title}\n" + quoted("\n".join(lines))
-            for title, lines in zip(TITLES, shown_lists, strict=True)
-            if lines
-        ]
+        titled = zip(TITLES, shown_lists, strict=True)
+        head += [f"#### {title}\n" + quoted("\n".join(lines)) for title, lines in titled if lines]
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
-    lists_block = Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING)
-    log = []
+    lists_block, log = Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING), list[str]()
     # the file has the newest event first; here it comes last
     for event in memory.events[::-1]:
         log.append(event_text(event, int(limit_tokens * LOG_SHARE / 4), count))

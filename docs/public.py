@@ -14,7 +14,7 @@ NAMES = {  # why a plugin needs them: the names, by module
         "brainiac.host.hookspecs": "StaleItem",
     },
     "To read and write files of the brain in their formats": {
-        "brainiac.formats.access_log": "AccessEntry",
+        "brainiac.formats.access_log": "AccessEntry parse_access_log",
         "brainiac.formats.authors": "Author",
         "brainiac.formats.frontmatter": "split edit_meta render_meta",
         "brainiac.formats.markdown": "Link find_links format_link relative_link retarget_links escape StmEvent",
