@@ -302,6 +302,13 @@ class Settings(_Section):
 PushKind = Literal["related", "waiting", "again"]
 
 
+class CaptureSettings(_Section):
+    """What becomes of what you and an assistant say in a folder."""
+
+    brain: str = Field("", description="the brain to which it comes; empty: to none")
+    private: bool = Field(False, description="it must not leave this machine")
+
+
 class MachineSettings(_Section):
     """This machine's own config, outside every tree."""
 
@@ -313,6 +320,11 @@ class MachineSettings(_Section):
     api_key_variables: dict[str, str] = Field(
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
     )
+    capture: dict[str, CaptureSettings] = Field(
+        default_factory=dict,
+        description="folders in which what you say to an assistant, and its answers, come into memory, each with "
+        "`brain` and `private`; the nearest counts, and one without a `brain` keeps out (`brainiac hooks capture`)",
+    )
     push: list[PushKind] = Field(
         default_factory=lambda: list(get_args(PushKind)),
         description="what memory says unasked through an assistant's hooks: `related` at a prompt, `waiting` at a "
@@ -320,6 +332,14 @@ class MachineSettings(_Section):
     )
     serve: bool = Field(False, description="`brainiac run` opens the port of `server.port`, as `run --serve` does")
     window: bool = Field(True, description="`brainiac run` serves the window that `brainiac open` shows in a browser")
+
+    def captured(self, place: str) -> tuple[str, CaptureSettings]:
+        """Return the nearest folder of `capture` that a place is in, and what becomes of what is said there."""
+        real = os.path.realpath(place) if os.path.isabs(place) else ""
+        folders = {os.path.realpath(os.path.expanduser(folder)): folder for folder in self.capture}
+        inside = [each for each in folders if real and Path(real).is_relative_to(each)]
+        nearest = max(inside, key=len, default="")
+        return nearest, self.capture[folders[nearest]] if nearest else CaptureSettings()
 
 
 class SettingsFile(Generic[T]):

@@ -36,7 +36,7 @@ COMMANDS = {
     "search": ("search", "reindex", "context"),
     "log": ("log", "digest", "diff", "show"),
     "explain": ("why", "undo", "forget", "prove forgotten", "adopt", "correct", "wrong"),
-    "hooks": ("hooks install", "hooks test", "hooks log", "hooks off"),
+    "hooks": ("hooks install", "hooks test", "hooks capture", "hooks log", "hooks off"),
     "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust"),
 }
 # what a group of commands is for, and which of them is meant by the group's name alone

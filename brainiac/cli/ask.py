@@ -15,7 +15,7 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.session import command, print_path, print_problems, print_since, problems_of, since_then
+from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of, since_then
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import CITED
@@ -23,7 +23,7 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.storage.serving import is_running
 from brainiac.terminal import beneath, clean, current_folder, is_terminal, opening, output, say
 from brainiac.tree import Tree
-from brainiac.verbs import Asked
+from brainiac.verbs import Asked, Caller
 
 _EXAMPLES = {
     "brainiac ask 'I moved to Portland in June.'": "it is kept",
@@ -31,6 +31,7 @@ _EXAMPLES = {
     "brainiac ask /help": "what a prompt can hold",
     "brainiac chat": "a conversation",
 }
+_CHAT = Caller("chat")  # nothing private is said unasked
 
 
 @command(is_shared=True, is_timed=True)
@@ -87,6 +88,9 @@ def chat(brain: Brain, name: str = "") -> None:
     if is_terminal(sys.stdin):
         say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
     _say_not_in_memory(brain.waits_for)
+    if is_terminal(output()):
+        waits = verbs.push(brain, session=f"{brain.tree.layout.inbox}/{conversation}", kind="waiting", caller=_CHAT)
+        print_list("Waits", list(map(str, waits.lines)))
     while text := _line():
         stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         try:
@@ -95,6 +99,9 @@ def chat(brain: Brain, name: str = "") -> None:
             with _waiting(brain):
                 asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
             _show(asked, stream, brain, has_place=False)
+            if is_terminal(output()) and asked.response:
+                first = verbs.push_beside(brain, path, [asked.response.text], _CHAT)
+                print_list("Memory (`brainiac why ID`)", list(map(str, first.lines)))
         except BrainiacError as error:  # told, and the conversation goes on
             print_problems(problems_of(error))
         say()

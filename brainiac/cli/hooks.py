@@ -8,7 +8,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +17,14 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import YesOption, agree, command, local_time, print_table
 from brainiac.errors import BrainiacError, UserError
+from brainiac.formats.frontmatter import edit_meta
 from brainiac.hooks import files
-from brainiac.storage.pushes import CANARY, kept_pushes
+from brainiac.imports.turns import turns_of
+from brainiac.server.clients import Edit, read_text
+from brainiac.settings import CaptureSettings
+from brainiac.storage.pushes import CANARY, Push, kept_pushes
+from brainiac.storage.said import receipt_id
+from brainiac.storage.turns import HOSTS, Turn, Turns
 from brainiac.terminal import say
 from brainiac.verbs import Caller
 from brainiac.verbs.push import line_of
@@ -62,7 +69,11 @@ def hooks_off(brain: Brain, host: str, *, yes: YesOption = False) -> None:
         say(line)
     agree("Write this?", is_agreed=yes)
     files.remove(brain, target, edit)
-    say(f"Done; {host} asks memory no more.")
+    for folder in {each.brain for each in brain.machine.capture.values()}:
+        with turns_of(brain, folder) as turns:
+            if turns:
+                turns.end(host)
+    say(f"Done; {host} asks memory no more, and nothing that is said there is kept.")
 
 
 @command(is_shared=True)
@@ -97,25 +108,80 @@ def hooks_test(brain: Brain, host: str, *, seconds: Annotated[float, typer.Optio
     say(f"{host} ran the hook and was given the word. Where it does not answer {word}, it drops what hooks say.")
 
 
+@command(is_shared=True)
+def hooks_capture(
+    brain: Brain, folder: Path | None = None, *, private: bool = False, off: bool = False, yes: YesOption = False
+) -> None:
+    """Have what you say to an assistant in a folder come into this brain, with its answers; lists the folders.
+
+    It is for assistants with our hooks, from now on, and for no other folder. It stands in this machine's own settings.
+
+    Args:
+        folder: With all folders in it, but for those that have a line of their own.
+        private (--private): What is said there must not leave this machine.
+        off (--off): Nothing of it any more; what came stays.
+    """
+    captured = dict(brain.machine.capture)
+    if folder is None:
+        for name, each in captured.items():
+            say(f"{name}: {each.brain or 'not kept'}{' (private)' if each.private else ''}")
+        if not captured:
+            say("Nothing that you say to an assistant is kept; `brainiac hooks capture FOLDER` does.")
+        return
+    place = str(folder.expanduser().resolve())
+    if not Path(place).is_dir():
+        raise UserError(f"{place} is no folder")
+    captured.pop(place, None)
+    if not off:
+        captured[place] = CaptureSettings(brain=str(brain.root.resolve()), private=private)
+    elif brain.machine.model_copy(update={"capture": captured}).captured(place)[0]:
+        captured[place] = CaptureSettings()  # within one that is kept
+    file = brain.places.config
+    before = read_text(file)
+    body = before if before is None or before.endswith("\n") or not before else f"{before}\n"
+    values = {name: each.model_dump() for name, each in captured.items()}
+    after = edit_meta(f"---\n{body or ''}---\n", capture=values).removeprefix("---\n").removesuffix("---\n")
+    edit = Edit(file, before, after)
+    for line in edit.lines:
+        say(line)
+    if edit.lines:
+        agree("Write this?", is_agreed=yes)
+        edit.make()
+    turns = Turns(brain.database)
+    turns.end(folder=place)
+    if off:
+        say(f"Done; nothing that is said in {place} comes into memory any more.")
+        return
+    for host in HOSTS:
+        turns.since(host, place, brain.now())
+    say(f"Done; what is said in {place} from now on comes into {brain.root}. `brainiac hooks log` shows it.")
+
+
 @command(is_reading=True)
 def hooks_log(brain: Brain, *, number: Annotated[int, typer.Option("-n", "--number", min=1)] = 20) -> Iterator[Any]:
-    """Show what memory said unasked on this machine, and why it was silent, newest last.
+    """Show what memory said unasked on this machine, why it was silent, and what was taken in; newest last.
 
-    Words are shown as they stand in memory now; `brainiac why ID` tells where they are from. This machine's own
-    settings switch off a kind: `push: [related, waiting, again]`.
+    Words are shown as they stand in memory now, of what was taken in only the id; `brainiac why ID` tells more. This
+    machine's own settings switch off a kind: `push: [related, waiting, again]`.
 
     Args:
         number: How many moments.
     """
     gate, rows = Caller("push").gate(brain), list[tuple[str, ...]]()
-    pushes = kept_pushes(brain.database)[-number:]
-    yield [asdict(push) for push in pushes]
-    for push in pushes:
+    turns = [replace(turn, user="", ai="") for turn in Turns(brain.database).all()]
+    all_ = list[Push | Turn]([*kept_pushes(brain.database), *turns])
+    moments = sorted(all_, key=lambda each: each.at)[-number:]
+    yield [asdict(each) for each in moments]
+    for each in moments:
+        if isinstance(each, Turn):
+            state = f"kept: {receipt_id(each.exchange)}" if each.is_done else "waits for its end"
+            rows.append((local_time(each.at), each.host, "turn", f"not kept: {each.reason}" if each.reason else state))
+            continue
         lines = []
-        for name in push.said:
+        for name in each.said:
             line = None
             with suppress(BrainiacError):  # forgotten or private by now
                 line = line_of(brain, gate, name)
             lines.append(str(line) if line else "(not shown any more)")
-        rows.append((local_time(push.at), push.host, push.kind, "\n".join(lines) or f"silent: {push.reason}"))
+        rows.append((local_time(each.at), each.host, each.kind, "\n".join(lines) or f"silent: {each.reason}"))
     print_table(("when", "host", "kind", "what"), rows)

@@ -21,6 +21,7 @@ SERVICES = {
     "copilot": "Copilot",  # no longer read, but brains have pages of it
     "claude-code": "Claude Code",
     "codex": "Codex",
+    "cursor": "Cursor",
     "notes": "Notes",
     "mail": "Mail",
     "documents": "Documents",

@@ -16,7 +16,16 @@ import time
 
 SECONDS, LEAST = 0.38, 0.02  # from the start of the process, with what its end takes within 400 ms; at least so much
 MOST_INPUT, MOST_READ, MOST_TURNS = 1_000_000, 32_768, 40
-EVENTS = ("UserPromptSubmit", "SessionStart", "beforeSubmitPrompt", "sessionStart")
+# of each host's events what they mean to the daemon; a start after a compaction is `again`
+EVENTS = {
+    "UserPromptSubmit": "related",
+    "SessionStart": "waiting",
+    "Stop": "end",
+    "beforeSubmitPrompt": "related",
+    "sessionStart": "waiting",
+    "afterAgentResponse": "answer",
+    "stop": "end",
+}
 
 
 def main() -> None:
@@ -25,17 +34,21 @@ def main() -> None:
     name = event.get("hook_event_name", "")
     if name not in EVENTS:
         return
-    is_start, host = name in EVENTS[1::2], host_of(event)
+    kind, host = EVENTS[name], host_of(event)
+    is_prompt, source = kind == "related", event.get("source") or ""
     if host == "cursor" and event.get("is_background_agent"):
         return
-    source = event.get("source") or ""
+    if event.get("agent_id") and not is_prompt:  # a helper of the assistant's
+        return
     asked = {
-        "text": "" if is_start else event.get("prompt", ""),
+        "text": event.get("prompt" if is_prompt else "last_assistant_message" if name == "Stop" else "text") or "",
         "session": event.get("session_id") or event.get("conversation_id") or "",
+        "key": event.get("prompt_id") or event.get("turn_id") or event.get("generation_id") or "",
         "project": event.get("cwd") or (event.get("workspace_roots") or [""])[0],
-        "turns": [] if is_start else last_turns(event.get("transcript_path") or ""),
-        "source": "" if is_start else source,
-        "kind": ("again" if source == "compact" else "waiting") if is_start else "related",
+        "transcript": event.get("transcript_path") or "",
+        "turns": last_turns(event.get("transcript_path") or "") if is_prompt else [],
+        "source": source if is_prompt else "",
+        "kind": "again" if kind == "waiting" and source == "compact" else kind,
     }
     if text := ask(sys.argv[1], host, asked):
         sys.stdout.write(json.dumps(form(name, text)))  # in ASCII, whatever the locale
@@ -107,7 +120,9 @@ def ask(state: str, host: str, asked: dict) -> str:  # type: ignore[type-arg]
     if os.stat(os.path.dirname(path)).st_uid != os.getuid():
         return ""
     with open(os.path.join(state, "token"), encoding="ascii") as file:
-        token = next(line for line in file if " " not in line.strip()).strip()
+        lines = [line.split() for line in file if line.strip()]
+    # that of the person's own tools: it is they who type
+    token = next((words[1] for words in lines if words[0] == "mine"), lines[0][-1])
     body = json.dumps(asked).encode()
     head = (
         "POST /api/push HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"

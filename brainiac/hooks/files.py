@@ -63,11 +63,11 @@ def hook_file(host: str) -> HookFile:
     Raises:
         UserError: There is no such host.
     """
-    home, events = Path.home(), client.EVENTS
+    home, events = Path.home(), (*client.EVENTS,)
     files = {
-        "claude-code": (Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json", events[:2]),
-        "codex": (Path(os.environ.get("CODEX_HOME") or home / ".codex") / "hooks.json", events[:2]),
-        "cursor": (home / ".cursor/hooks.json", events[2:]),
+        "claude-code": (Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json", events[:3]),
+        "codex": (Path(os.environ.get("CODEX_HOME") or home / ".codex") / "hooks.json", events[:3]),
+        "cursor": (home / ".cursor/hooks.json", events[3:]),
     }
     steps = {"codex": "say there `/hooks` and trust it: Codex runs no hook before"}
     if host not in files:
@@ -238,11 +238,11 @@ def install_edit(brain: Brain, target: HookFile) -> tuple[Edit, list[str]]:
     text = before if before and before.strip() else _NEW[target.host == "cursor"]
     _check(target, text)
     command = str(script_of(brain))
-    ours = without_entries(text, command, [])
-    if ours != text:
-        return Edit(target.file, before, text), []
-    after, put = with_entries(text, dict.fromkeys(target.events, target.entry(command)))
-    return Edit(target.file, before, after), put
+    hooks = json.loads(text).get("hooks", {})
+    # of a former version some are missing
+    missing = [event for event in target.events if json.dumps(command)[1:-1] not in json.dumps(hooks.get(event, []))]
+    after, put = with_entries(text, dict.fromkeys(missing, target.entry(command)))
+    return Edit(target.file, before, after if missing else before or ""), put
 
 
 def _check(target: HookFile, text: str) -> None:
@@ -257,7 +257,9 @@ def install(brain: Brain, target: HookFile, edit: Edit, put: list[str]) -> None:
     write_script(brain)
     if put:
         is_blank = not (edit.before or "").strip()
-        kept = {"put": put, "blank": (edit.before or "") if is_blank else None, "is_new": edit.before is None}
+        former = {} if is_blank else json.loads(brain.database.kept(OWNER).get(str(target.file), "{}"))
+        kept = {"blank": (edit.before or "") if is_blank else None, "is_new": edit.before is None} | former
+        kept["put"] = [*former.get("put", []), *put]
         brain.database.keep(OWNER, str(target.file), json.dumps(kept), is_synced=True)
         edit.make()
 

@@ -6,6 +6,7 @@ Of each export, a function recognizes a JSON object, and another reads all of th
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from collections import Counter
@@ -16,7 +17,7 @@ from functools import partial
 from html.parser import HTMLParser
 from itertools import chain, groupby, islice
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from brainiac.clock import day_in
 from brainiac.imports import records
@@ -347,6 +348,7 @@ class _Session:
     id: str = ""
     title: str = ""
     is_of_sub_agent: bool = False
+    number: int = 0  # of exchanges before it
     exchanges: list[PastExchange] = field(default_factory=list)
     typed: set[str] = field(default_factory=set)  # keys of the exchanges that Codex says the person typed
 
@@ -363,9 +365,20 @@ def read_transcript(service: str, rows: Iterable[dict[str, Any]], name: str, fil
         name: The file's name, which is the id of the session where no line has one.
         file_at: ISO 8601 moment of the file, for messages without one.
     """
-    session, exchanges = _Session(), list[PastExchange]()
+    session = _Session()
     for record in rows:
-        (_add_claude_code if service == "claude-code" else _add_codex)(record, session)
+        _ADD[service](record, session)
+    exchanges = _typed(session)
+    title = session.title or title_of(exchanges)
+    session_id = session.id or PurePosixPath(name).stem
+    if session.is_of_sub_agent or "subagents" in PurePosixPath(name).parts:
+        return Conversation(session_id, title, problem="is what a helper of the assistant's was told, not you")
+    return records.conversation_of(exchanges, session_id, title, "", file_at)
+
+
+def _typed(session: _Session) -> list[PastExchange]:
+    """Return the exchanges of a session that a person began; what followed another's belongs to the one before."""
+    exchanges = list[PastExchange]()
     for exchange in session.exchanges:
         if exchange.user and (not session.typed or exchange.key in session.typed):
             exchanges.append(exchange)
@@ -373,14 +386,70 @@ def read_transcript(service: str, rows: Iterable[dict[str, Any]], name: str, fil
             exchanges[-1].ai = joined([exchanges[-1].ai, exchange.ai])
         elif exchange.ai:
             exchanges.append(replace(exchange, user=""))
-    title = session.title
-    if not title:  # the first line that the person typed, cut after a word
-        title = next((exchange.user for exchange in exchanges if exchange.user), "").strip().split("\n", 1)[0]
-        title = title if len(title) <= 60 else title[:60].rsplit(" ", 1)[0] + "…"
-    session_id = session.id or PurePosixPath(name).stem
-    if session.is_of_sub_agent or "subagents" in PurePosixPath(name).parts:
-        return Conversation(session_id, title, problem="is what a helper of the assistant's was told, not you")
-    return records.conversation_of(exchanges, session_id, title, "", file_at)
+    return exchanges
+
+
+def title_of(exchanges: Iterable[PastExchange]) -> str:
+    """Return a conversation's title: the first line that the person typed, cut after a word."""
+    title = next((exchange.user for exchange in exchanges if exchange.user), "").strip().split("\n", 1)[0]
+    return title if len(title) <= 60 else title[:60].rsplit(" ", 1)[0] + "…"
+
+
+class Told(NamedTuple):
+    """An exchange in a transcript.
+
+    Attributes:
+        exchange: What was said.
+        prompt: The host's id of the prompt; "" where the transcript has none.
+        folder: In which it was typed; "" where that is not told.
+        is_typed: Whether a person typed it, as far as the transcript says.
+    """
+
+    exchange: PastExchange
+    prompt: str
+    folder: str
+    is_typed: bool
+
+
+class Point(NamedTuple):
+    """How far a transcript was read: its last exchange, which may go on.
+
+    Attributes:
+        offset: Where that begins, in bytes.
+        number: How many are before it; less than 0 for a transcript of which nothing is to be taken.
+        folder: In which it was typed.
+        session: The host's id of the session.
+    """
+
+    offset: int = 0
+    number: int = 0
+    folder: str = ""
+    session: str = ""
+
+
+def read_on(service: str, opened: BinaryIO, point: Point) -> tuple[list[Told], Point]:
+    """Return the exchanges of a transcript from a point on, as an import has them, and where the last begins."""
+    session, began, folder = _Session(point.session, number=point.number), list[Told](), point.folder
+    places: list[int] = []
+    place = opened.seek(point.offset)
+    while (line := opened.readline(MAX_LINE_BYTES)) and point.number >= 0:
+        for record in transcript_lines(io.BytesIO(line)):
+            _ADD[service](record, session)
+            folder = text_of((mapping(record.get("payload")) | record).get("cwd")) or folder
+            if len(session.exchanges) > len(began):
+                source = text_of(record.get("promptSource"))
+                prompt = text_of(record.get("promptId"))
+                began.append(Told(session.exchanges[-1], prompt, folder, source in ("", "typed")))
+                places.append(place)
+        place = opened.tell()
+    if session.is_of_sub_agent:
+        return [], Point(number=-1)
+    of_key = {each.exchange.key: (number, each) for number, each in enumerate(began)}
+    told = [of_key[exchange.key][1]._replace(exchange=exchange) for exchange in _typed(session) if exchange.user]
+    if not told:
+        return [], point
+    last, _ = of_key[told[-1].exchange.key]
+    return told, Point(places[last], point.number + last, told[-1].folder, session.id)
 
 
 def _add_claude_code(record: dict[str, Any], session: _Session) -> None:
@@ -413,7 +482,7 @@ def _add_codex(record: dict[str, Any], session: _Session) -> None:
         if text.strip():
             last = exchanges[-1] if exchanges else None
             if last is None or last.ai or not last.user or last.key in session.typed:
-                records.add_message(exchanges, str(len(exchanges)), at, text, is_person=True)
+                records.add_message(exchanges, str(session.number + len(exchanges)), at, text, is_person=True)
             exchanges[-1].user = text
             session.typed.add(exchanges[-1].key)
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
@@ -421,7 +490,7 @@ def _add_codex(record: dict[str, Any], session: _Session) -> None:
     is_person = payload["role"] == "user"
     text = _text_of_transcript(payload.get("content"), is_person=is_person)
     # a transcript only grows: the number of an exchange is the same in every import
-    records.add_message(exchanges, str(len(exchanges)), at, text, is_person=is_person)
+    records.add_message(exchanges, str(session.number + len(exchanges)), at, text, is_person=is_person)
     if is_person and _INSTRUCTIONS.match(text):
         exchanges[-1].user = ""  # it keeps its number
 
@@ -433,3 +502,6 @@ def _text_of_transcript(content: Any, *, is_person: bool) -> str:
     )
     texts = [text_of(block.get("text")) for block in blocks if block.get("type") in _TEXTS]
     return joined([text for text in texts if not (is_person and _ADDED.match(text))])
+
+
+_ADD = {"claude-code": _add_claude_code, "codex": _add_codex}

@@ -225,8 +225,10 @@ class Intake:
             pages |= {uuid: pages_of_run[uuid] for uuid in exchanges if uuid in pages_of_run}
         new_events = []
         for uuid, each in ((uuid, each) for uuid, each in exchanges.items() if uuid not in pages):
-            user, ai = redact(self._brain, each.user), redact(self._brain, each.ai)
-            new_events.append(StmEvent(uuid, each.at or conversation.file_at, user, ai))
+            if each.user or each.ai:
+                user, ai = redact(self._brain, each.user), redact(self._brain, each.ai)
+                at = each.at or conversation.file_at
+                new_events.append(StmEvent(uuid, at, user, ai, is_private=each.is_private))
         n_known = len(exchanges) - len(new_events)
         path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
         path = self._add_exchanges(batch, path, title, conversation, new_events)

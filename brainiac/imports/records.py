@@ -28,12 +28,14 @@ class PastExchange:
         at: ISO 8601 UTC moment, its own or that of the exchange before; "" where the export has none.
         user: What the person wrote; "" where the other side began.
         ai: The answer; "" where there is none.
+        is_private: Whether no model elsewhere may see it.
     """
 
     key: str
     at: str
     user: str = ""
     ai: str = ""
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from brainiac.pipeline.inbox import Inbox, Pending, find_backlog, is_free, untak
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.database import RunState, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone
+from brainiac.storage.turns import Turns
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import Stamp
 
@@ -89,6 +90,7 @@ class QuietTimer:
 
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
+TURN_SECONDS = 1.0
 MIN_AGE_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
 # a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
@@ -193,6 +195,7 @@ class Daemon:
                 self.bus.later(brain.settings.watch.rescan_seconds, self._scan_periodically)
                 self.bus.later(DISPLACED_SECONDS, self._check_displaced)
                 self.bus.later(REPORT_SECONDS, self._keep_reporting)
+                self.bus.later(TURN_SECONDS, self._take_turns)
                 self.quiet.start()
             self._report()
             self.bus.start()
@@ -270,6 +273,14 @@ class Daemon:
         """Merge what an editor saved into a file while a commit replaced that file; then again later."""
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
         self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
+
+    def _take_turns(self) -> None:
+        """Take in what was said to assistants elsewhere; then again later."""
+        self.bus.later(TURN_SECONDS, self._take_turns)
+        if not self.bus.near.pending and Turns(self._brain.database).over(self._brain.now()):
+            from brainiac.imports.turns import take  # most brains get none
+
+            self.bus.near.submit("turns", partial(take, self._brain))
 
     def _keep_reporting(self) -> None:
         """Write the daemon's state and reload plugins that changed, every second."""

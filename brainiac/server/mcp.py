@@ -135,7 +135,8 @@ class Door:
                 briefing = await self._run(context, "briefing", {"prompt": topic})
             except BrainiacError as error:
                 raise MCPError(code=types.INTERNAL_ERROR, message=message_and_status(error)[0]) from None
-            text = "\n\n".join(block["text"] for block in briefing["blocks"])
+            texts = [*(block["text"] for block in briefing["blocks"]), briefing["push"]]
+            text = "\n\n".join(filter(None, texts))
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(messages=[message])
 

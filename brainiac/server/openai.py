@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from starlette.requests import Request
@@ -187,16 +188,21 @@ def _messages_in(body: Mapping[str, Any]) -> list[tuple[str, str]]:
 # --- the answer ----------------------------------------------------------------------------------------------------
 
 
-def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = None) -> tuple[str, list[dict[str, Any]]]:
-    """Return the answer to a turn, with its receipts; `stream` is called with pieces of the answer as they come.
+def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = None) -> tuple[str, dict[str, Any]]:
+    """Return the answer to a turn, with fields of ours: its receipts, and what memory says beside it.
+
+    Args:
+        brain: The daemon's.
+        turn: What is answered.
+        stream: Called with pieces of the answer as they come.
 
     Raises:
         UserError: It was refused, or no model could serve.
     """
     if turn.is_recall:
-        return _recalled(brain, turn), []
+        return _recalled(brain, turn), {"receipts": []}
     if turn.is_chore:
-        return _chore(brain, turn), []
+        return _chore(brain, turn), {"receipts": []}
     earlier = []  # turns that only the client has
     for said, answer in turn.earlier:
         prompt = _prompt(brain, turn, said, PERSON)
@@ -204,7 +210,9 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = No
     result = verbs.ask(brain, turn.text, earlier=earlier, caller=turn.caller, stream=stream, **turn.options)
     if result.response is None:
         raise UserError(result.waits)
-    return result.response.text, result.receipts
+    told = [result.response.text, *chain(*turn.earlier)]
+    first = verbs.push_beside(brain, result.prompt, told, Caller(turn.caller.by))
+    return result.response.text, {"receipts": result.receipts, "push": first.text}
 
 
 def _recalled(brain: Brain, turn: Turn) -> str:
@@ -272,9 +280,9 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
             has_usage = isinstance(options, dict) and bool(options.get("include_usage"))
             pieces = _streamed(brain, turn, base, is_stopping, has_usage=has_usage)
             return StreamingResponse(pieces, 200, STREAM_HEADERS, "text/event-stream")
-        reply, receipts = await in_thread(reply_to, brain, turn)
+        reply, ours = await in_thread(reply_to, brain, turn)
         choices = [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]
-        base |= {"receipts": receipts}  # a field of ours, which clients pass over
+        base |= ours  # fields which clients pass over
         return JSONResponse({**base, "object": "chat.completion", "choices": choices, "usage": _usage(turn, reply)})
 
     async def responses(request: Request) -> Response:
@@ -330,13 +338,13 @@ async def _streamed(
     try:
         if not task.done():
             raise UserError("the daemon is ending; your prompt stands in the inbox")
-        reply, receipts = task.result()
+        reply, ours = task.result()
     except BrainiacError as error:  # after the stream has begun
         yield line(error_body(message_and_status(error)[0], 503))
     else:
         if reply.startswith(text) and reply != text:  # what a process added after the model's last piece
             yield chunk({"content": reply[len(text) :]})
-        yield chunk({}, "stop", receipts=receipts)
+        yield chunk({}, "stop", **ours)
         if has_usage:
             usage = {"choices": [], "usage": _usage(turn, reply)}
             yield line({**base, "object": "chat.completion.chunk", **usage})

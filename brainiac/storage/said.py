@@ -31,6 +31,7 @@ from brainiac.storage.journal import from_line
 from brainiac.storage.pushes import names_said
 from brainiac.storage.statements import LINE
 from brainiac.storage.store import Store
+from brainiac.storage.turns import Turns
 from brainiac.storage.withheld import Withheld
 from brainiac.tree import is_printable
 
@@ -52,8 +53,9 @@ def meant_by(store: Store, named: str) -> str:
         return named
     store.projection.follow()
     names = [name for (name,) in store.projection.query("SELECT name FROM receipts WHERE id = ?", receipt)]
-    # or what was said unasked
-    names += [name for name in names_said(store.database) if receipt_id(name) == receipt and name not in names]
+    # or what was said unasked, or to an assistant
+    others = [*names_said(store.database), *(turn.exchange for turn in Turns(store.database).all())]
+    names += [name for name in dict.fromkeys(others) if receipt_id(name) == receipt and name not in names]
     if len(names) > 1:
         raise UserError(f"{named} may be {' or '.join(names)}; name it so")
     return names[0] if names else named

@@ -23,12 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.text.dates import TIMES
-from brainiac.verbs.push import push
+from brainiac.verbs.push import push, push_beside, waiting_for
 from brainiac.verbs.reading import PERSON, Caller, briefing, fetch, list_folder, search, why
 from brainiac.verbs.writing import Asked, Change, answer, ask, remember, save_prompt, suggest
 
 __all__ = ["PERSON", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
-__all__ += ["briefing", "fetch", "list_folder", "push", "remember", "save_prompt", "search", "suggest"]
+__all__ += ["briefing", "fetch", "list_folder", "push", "push_beside", "remember", "save_prompt", "search", "suggest"]
 __all__ += ["verb_named", "why"]
 
 
@@ -59,6 +59,7 @@ class Verb:
         is_reading: Whether it changes nothing.
         is_open: Whether it may call a model elsewhere; MCP calls that an open world.
         is_timed: Whether it can be asked of memory as it stood, with the argument `at`.
+        beside: Returns further fields of the result for a caller, of memory as it is.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Verb:
     is_reading: bool = True
     is_open: bool = False
     is_timed: bool = True
+    beside: Callable[[Brain, Caller], dict[str, Any]] = lambda brain, caller: {}
 
     @property
     def help(self) -> str:
@@ -115,7 +117,7 @@ class Verb:
             with standing(brain, at, is_door=not caller.is_person) as then:
                 result = self.function(then, **checked, caller=caller)
                 return dict(result.to_json()) | {"at": then.at, "since": since(then, result, caller)}
-        return dict(self.function(brain, **checked, caller=caller).to_json())
+        return dict(self.function(brain, **checked, caller=caller).to_json()) | self.beside(brain, caller)
 
     def _problem(self, problem: Any) -> str:
         """Return one of pydantic's errors as a sentence that names the right arguments, and never the wrong value."""
@@ -131,7 +133,7 @@ class Verb:
 _VERBS = (
     Verb("search", "Search memory", search, "query results fresh cursor"),
     Verb("fetch", "Read a page", fetch, "id title text url fresh cursor"),
-    Verb("briefing", "Brief me", briefing, "tokens budget_tokens fresh blocks cuts"),
+    Verb("briefing", "Brief me", briefing, "tokens budget_tokens fresh blocks cuts", beside=waiting_for),
     Verb("list", "List a folder", list_folder, "path about entries fresh cursor"),
     Verb("why", "Explain a memory", why, "path title chains said fresh cursor"),
     Verb("remember", "Remember", remember, "id is_new fresh waits", is_reading=False, is_timed=False),

@@ -411,7 +411,8 @@ def briefing(
 ) -> Briefing:
     """Assemble what a model would be shown for a prompt, without asking any model.
 
-    Use once at the beginning of a conversation: who the person is, what is current, and what memory holds on the topic.
+    Use once at the beginning of a conversation: who the person is, what is current, what memory holds on the topic, and
+    as `push` what waits or is due.
 
     A door gets it without the instructions to a model of ours.
 

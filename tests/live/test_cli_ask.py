@@ -14,6 +14,8 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.storage.serving import is_running
 from tests.support.commands import Shell
+from tests.support.living import model_machine
+from tests.support.openai_server import ChatServer, say
 
 
 def test_ask_answers_from_what_was_told(shell: Shell, brain: Brain) -> None:
@@ -57,8 +59,8 @@ def test_ask_in_a_conversation_and_again(shell: Shell, brain: Brain) -> None:
     assert 2 == len(list(brain.journal.events(kinds={"prompt-answered"})))
 
 
-def test_ctrl_c_ends_a_conversation_at_once(brain: Brain) -> None:
-    """No Enter is needed; the line that was entered is kept and answered, what stands half typed is not."""
+def chatting(brain: Brain) -> tuple[subprocess.Popen[bytes], int]:
+    """Begin the conversation `boat` on a terminal; return its process and our side of the terminal."""
     ours, theirs = pty.openpty()
     chat = subprocess.Popen(
         [sys.executable, "-c", "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
@@ -69,6 +71,43 @@ def test_ctrl_c_ends_a_conversation_at_once(brain: Brain) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
     )  # fmt: skip
     os.close(theirs)
+    return chat, ours
+
+
+def test_memory_speaks_first_in_a_conversation(shell: Shell, brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the answer does not say is said below it, once; what is due at the beginning.
+
+    Seeds: H1.
+    """
+    shell("ask", "The espresso machine from Rancilio needs descaling with citric acid every March.")
+    shell("ask", "/todo oil the tandem 2020-01-01")
+    with ChatServer() as model:
+        model.default = say("I see.")
+        model_machine(model.url)
+        (brain.root / "system/config.yaml").write_text("llm: {model: openai/m}\n")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        chat, ours = chatting(brain)
+
+        def said(line: bytes) -> str:
+            os.write(ours, line)
+            seen = b""
+            while b"\n> " not in seen:
+                seen += os.read(ours, 65_536)
+            return " ".join(seen.decode().split())
+
+        assert "Waits: due: oil the tandem 2020-01-01" in said(b"")
+        first = said(b"Descaling the Rancilio espresso machine took me all evening.\n")
+        assert "Memory (`brainiac why ID`): " in first
+        assert "citric acid every March. [r" in first
+        assert "Memory (" not in said(b"The Rancilio espresso machine is fine after its descaling.\n")
+        os.write(ours, b"\n")
+        chat.wait(30)
+        os.close(ours)
+
+
+def test_ctrl_c_ends_a_conversation_at_once(brain: Brain) -> None:
+    """No Enter is needed; the line that was entered is kept and answered, what stands half typed is not."""
+    chat, ours = chatting(brain)
     seen = b""
 
     def read_until(words: bytes) -> None:

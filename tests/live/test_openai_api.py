@@ -114,6 +114,25 @@ def test_openai_for_python(served: Served) -> None:
     assert "Ada" in parse_response(first, response.read_bytes()).text
 
 
+def test_memory_speaks_first_beside_an_answer(served: Served) -> None:
+    """A field of ours has what memory says unasked, whole and streamed, once in a conversation; the answer has none.
+
+    Seeds: H1.
+    """
+    told = "The espresso machine from Rancilio needs descaling with citric acid every March."
+    served.daemon.answer("coffee.md", told)
+    client = served.client(**{"X-Brainiac-Conversation": "coffee", "X-Brainiac-Client": "pushed"})
+    said = [{"role": "user", "content": "Descaling the Rancilio espresso machine took me all evening."}]
+    whole = client.chat.completions.create(model="brainiac", messages=said)
+    assert told in whole.model_extra["push"]
+    assert "citric" not in whole.choices[0].message.content
+    said = [{"role": "user", "content": "The Rancilio espresso machine is fine after its descaling."}]
+    assert "" == client.chat.completions.create(model="brainiac", messages=said).model_extra["push"]
+    other = served.client(**{"X-Brainiac-Conversation": "coffee-2", "X-Brainiac-Client": "another"})
+    chunks = list(other.chat.completions.create(model="brainiac", messages=said, stream=True))
+    assert [True] == [told in chunk.model_extra["push"] for chunk in chunks if "push" in (chunk.model_extra or {})]
+
+
 def test_responses_are_refused_with_a_sentence(served: Served) -> None:
     """The other API of OpenAI's says what to use, and its client does not try again; nothing is written."""
     import openai

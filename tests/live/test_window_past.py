@@ -153,7 +153,7 @@ def test_a_run_opens_to_its_changes_and_is_undone_after_a_look(browser: Any, dae
         visitor.page.get_by_role("button", name="undo all of this").click()
         visitor.await_text("Taken back.")
         assert page.read_text() == former
-        visitor.page.get_by_role("button", name="bring it back").click()
+        visitor.page.get_by_role("button", name="bring it back: that").click()
         eventually(lambda: "blue door" in page.read_text(), "the edit again", SECONDS)
 
 

@@ -53,9 +53,12 @@ def test_a_host_without_a_file_gets_one_and_loses_it(world: World, host: str) ->
         "codex": '"command": "%s", "timeout": 3',
         "cursor": '"command": "%s"',
     }[host] % script
-    first, second = ("beforeSubmitPrompt", "sessionStart") if host == "cursor" else ("UserPromptSubmit", "SessionStart")
+    events = {"cursor": ("beforeSubmitPrompt", "sessionStart", "afterAgentResponse", "stop")}.get(
+        host, ("UserPromptSubmit", "SessionStart", "Stop")
+    )
     entry = f"{{{inner}}}" if host == "cursor" else f'{{"hooks": [{{"type": "command", {inner}}}]}}'
-    assert f'"hooks": {{\n    "{first}": [{entry}],\n    "{second}": [{entry}]\n  }}' in text
+    entries = ",\n    ".join(f'"{event}": [{entry}]' for event in events)
+    assert f'"hooks": {{\n    {entries}\n  }}' in text
     assert ('"version": 1' in text) == (host == "cursor")
     assert text.splitlines() == [line[1:] for line in done.out.splitlines() if line[:1] == "+" and line[:3] != "+++"]
     assert "already" in world.cli("hooks", "install", host).out
@@ -73,7 +76,7 @@ def test_what_a_person_wrote_stays_byte_for_byte(world: World, host: str, form: 
     file.write_bytes(before)
     assert 0 == world.cli("hooks", "install", host, "--yes").code
     values = json.loads(file.read_bytes())
-    assert 2 == sum("/hook" in each for each in commands(values))
+    assert (4 if host == "cursor" else 3) == sum("/hook" in each for each in commands(values))
     if before.strip():
         former = json.loads(before)
         assert set(commands(former) if former.get("hooks") else ()) <= set(commands(values))
@@ -115,6 +118,24 @@ def test_a_broken_file_is_refused(world: World, text: str) -> None:
         assert (1, text) == (done.code, file.read_text())
         assert str(file) in done.err
     assert 1 == world.cli("hooks", "install", "emacs").code
+
+
+@pytest.mark.parametrize("host", FILES)
+def test_what_a_former_version_put_in_is_completed(world: World, host: str) -> None:
+    """Where one of our entries is missing it is put in by another `install`, and `off` takes all out."""
+    file = world.home / FILES[host]
+    file.parent.mkdir(parents=True)
+    file.write_text('{"theme": "dark"}')
+    world.cli("hooks", "install", host, "--yes")
+    whole = file.read_text()
+    values = json.loads(whole)
+    event = [*values["hooks"]][-1]
+    del values["hooks"][event]
+    file.write_text(json.dumps(values))
+    assert "Done" in world.cli("hooks", "install", host, "--yes").out
+    assert commands(json.loads(whole)) == commands(json.loads(file.read_text()))
+    assert 0 == world.cli("hooks", "off", host, "--yes").code
+    assert {"theme": "dark"} == json.loads(file.read_text())
 
 
 def test_nothing_is_written_unasked(world: World) -> None:

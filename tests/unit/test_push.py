@@ -74,7 +74,10 @@ def test_silence_has_a_reason(brain: Brain, text: str, source: str, reason: str)
 
 
 def test_nothing_is_said_twice(world: World) -> None:
-    """Not in a session, nor in the next sessions of a project; in another project it is, and after a restart too."""
+    """Not in a session, nor in the next sessions of a project; in another project it is, and after a restart too.
+
+    Seeds: H1.
+    """
     with world.opened() as brain:
         assert push(brain, session="a", project="/code/one")["lines"]
         world.tick(60)
@@ -157,6 +160,47 @@ def test_a_start_tells_what_waits_and_what_is_due(world: World) -> None:
     assert due in " ".join(world.cli("hooks", "log").out.split())
 
 
+def test_a_briefing_tells_what_waits_once_a_day(world: World) -> None:
+    """A client that begins a conversation is told what is due by the same gate, each thing once a day.
+
+    Seeds: H1.
+    """
+    world.drop("t1.md", "/todo pay the mooring fee 2025-09-14")
+    world.drop("t2.md", "---\nprivate: true\n---\n/todo see the lawyer 2025-09-14")
+    world.run()
+
+    def told(client: str) -> str:
+        with world.opened() as brain:
+            return str(VERBS["briefing"].call(brain, {"prompt": "the boat"}, Caller(client))["push"])
+
+    first = told("mcp:claude")
+    assert "> due: pay the mooring fee 2025-09-14" == first.split("\n")[1]
+    assert "lawyer" not in first
+    world.clock.advance(60)
+    assert ["", first] == [told("mcp:claude"), told("mcp:cursor")]
+    world.clock.advance(86_400)
+    assert first == told("mcp:claude")
+    assert [3, "mcp:claude"] == [sum(bool(row["said"]) for row in log_of(world)), log_of(world)[0]["host"]]
+
+
+def log_of(world: World) -> list[dict[str, Any]]:
+    return list(world.cli("hooks", "log", "--json").json)
+
+
+def test_an_earlier_telling_comes_with_the_newer(world: World) -> None:
+    """Of two tellings of one thing both are said with their days, never the earlier alone.
+
+    Seeds: H1.
+    """
+    world.clock.advance(86_400)
+    world.drop("again.md", f"{TOLD[:-1]}, says the new manual.")
+    world.run()
+    with world.opened() as brain:
+        days = [line["day"] for line in push(brain, session="s")["lines"]]
+        assert "2025-09-16" in days
+        assert len(days) == len({*days})
+
+
 def test_after_a_compaction_what_was_said_comes_again(brain: Brain, world: World) -> None:
     """The lines of that session, as they stand in memory now; in a session without any nothing."""
     (line,) = push(brain, session="s")["lines"]
@@ -194,3 +238,25 @@ def test_a_test_needs_an_installed_hook(world: World) -> None:
     assert "brainiac hooks install codex" in world.cli("hooks", "test", "codex").err
     world.cli("hooks", "install", "codex", "--yes")
     assert "no daemon" in world.cli("hooks", "test", "codex").err
+
+
+def test_the_folders_stand_in_this_machines_own_settings(world: World, tmp_path: Path) -> None:
+    """What a person wrote there stays; without agreement nothing is written; a folder within another may be kept out.
+
+    Seeds: H2.
+    """
+    settings = world.home / "config/brainiac/config.yaml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("# mine\npush: [waiting]  # quiet\n")
+    code, inner = tmp_path / "code", tmp_path / "code/inner"
+    inner.mkdir(parents=True)
+    assert "Nothing that you say" in world.cli("hooks", "capture").out
+    assert world.cli("hooks", "capture", str(code), typed="n\n").code
+    assert "# mine\npush: [waiting]  # quiet\n" == settings.read_text()
+    assert 0 == world.cli("hooks", "capture", str(code), "--private", "--yes").code
+    assert 0 == world.cli("hooks", "capture", str(inner), "--off", "--yes").code
+    assert settings.read_text().startswith("# mine\npush: [waiting]  # quiet\n")
+    assert [f"{code}: {world.root} (private)", f"{inner}: not kept"] == world.cli("hooks", "capture").out.splitlines()
+    assert 0 == world.cli("hooks", "capture", str(code), "--off", "--yes").code
+    assert [f"{inner}: not kept"] == world.cli("hooks", "capture").out.splitlines()
+    assert "no folder" in world.cli("hooks", "capture", str(tmp_path / "nowhere"), "--yes").err

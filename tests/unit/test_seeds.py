@@ -9,7 +9,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent
 PAGE = FOLDER.parent / "docs/requirements.md"
-COUNTS = {"S": 15, "C": 4, "P": 8, "R": 11, "I": 9, "U": 4}
+COUNTS = {"S": 15, "C": 4, "P": 8, "R": 11, "I": 9, "U": 4, "H": 4}
 PENDING: set[str] = set()
 
 
