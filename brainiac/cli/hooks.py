@@ -175,7 +175,8 @@ def hooks_log(brain: Brain, *, number: Annotated[int, typer.Option("-n", "--numb
     for each in moments:
         if isinstance(each, Turn):
             state = f"kept: {receipt_id(each.exchange)}" if each.is_done else "waits for its end"
-            rows.append((local_time(each.at), each.host, "turn", f"not kept: {each.reason}" if each.reason else state))
+            told = f"not kept: {each.reason}" if each.reason else state
+            rows.append((local_time(each.at), each.host, Path(each.project).name, "turn", told))
             continue
         lines = []
         for name in each.said:
@@ -183,5 +184,7 @@ def hooks_log(brain: Brain, *, number: Annotated[int, typer.Option("-n", "--numb
             with suppress(BrainiacError):  # forgotten or private by now
                 line = line_of(brain, gate, name)
             lines.append(str(line) if line else "(not shown any more)")
-        rows.append((local_time(each.at), each.host, each.kind, "\n".join(lines) or f"silent: {each.reason}"))
-    print_table(("when", "host", "kind", "what"), rows)
+        first, *others = lines or [f"silent: {each.reason}"]
+        rows.append((local_time(each.at), each.host, Path(each.project).name, each.kind, first))
+        rows += [("", "", "", "", other) for other in others]
+    print_table(("when", "host", "folder", "kind", "what"), rows)

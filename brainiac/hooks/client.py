@@ -28,8 +28,8 @@ EVENTS = {
 }
 
 
-def main() -> None:
-    """Answer one event of a host, which comes as JSON on standard input."""
+def main(until: float) -> None:
+    """Answer one event of a host, which comes as JSON on standard input, until a moment in seconds since 1970."""
     event = json.loads(sys.stdin.buffer.read(MOST_INPUT))
     name = event.get("hook_event_name", "")
     if name not in EVENTS:
@@ -49,6 +49,7 @@ def main() -> None:
         "turns": last_turns(event.get("transcript_path") or "") if is_prompt else [],
         "source": source if is_prompt else "",
         "kind": "again" if kind == "waiting" and source == "compact" else kind,
+        "until": until - LEAST,  # what comes later would count as said, and is not
     }
     if text := ask(sys.argv[1], host, asked):
         sys.stdout.write(json.dumps(form(name, text)))  # in ASCII, whatever the locale
@@ -141,11 +142,11 @@ def ask(state: str, host: str, asked: dict) -> str:  # type: ignore[type-arg]
 
 if __name__ == "__main__":
     try:
+        seconds = max(LEAST, (float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS) - age())
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-            seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
-            signal.setitimer(signal.ITIMER_REAL, max(LEAST, seconds - age()))
-        main()
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        main(time.time() + seconds)
     except BaseException:  # noqa: BLE001  # whatever it is: a hook that fails is in the person's way
         pass
     os._exit(0)

@@ -70,6 +70,12 @@ def _is_form(one: str, other: str) -> bool:
     return shared >= _LIKE * shorter and shared >= 3
 
 
+def found_in(asked: dict[Token, float], hits: Sequence[Hit], analyzer: Analyzer) -> list[set[Token]]:
+    """Return for each hit which words of the prompt it has."""
+    words = (list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits)
+    return [{token for token in asked if holds(token, own)} for own in words]
+
+
 def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, analyzer: Analyzer) -> list[Signs | None]:
     """Return what speaks for each of some hits; None where it has too little of the prompt to be looked at.
 
@@ -80,8 +86,7 @@ def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, anal
         analyzer: The brain's language.
     """
     total = max(sum(asked.values()), 1e-9)
-    words = [list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits]
-    found = [{token for token in asked if holds(token, own)} for own in words]
+    found = found_in(asked, hits, analyzer)
     known = sum(asked[token] for token in set().union(*found[:_FIRST])) / total
     return [
         Signs(
@@ -92,11 +97,11 @@ def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, anal
             covered=hit.signals.get("covered", 0.0),
             about=hit.signals.get("about", 0.0),
             score=hit.score,
-            length=math.log1p(len(own)),
+            length=math.log1p(len(set(analyzer.tokens(f"{hit.title} {hit.said}")))),
         )
         if is_enough(hit, [asked[token] for token in has])
         else None
-        for hit, own, has in zip(hits, words, found, strict=True)
+        for hit, has in zip(hits, found, strict=True)
     ]
 
 
@@ -120,8 +125,22 @@ def sureness(text: str, hits: Sequence[Hit], chance: float, analyzer: Analyzer) 
         chance: How near the nearest vector comes by chance; 0 without vectors.
         analyzer: The brain's language.
     """
-    signs = signs_of(telling(text, analyzer), hits, chance, analyzer)
-    return [sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs]
+    asked = telling(text, analyzer)
+    sums = [
+        sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, chance, analyzer)
+    ]
+    found = found_in(asked, hits, analyzer)
+    # what was told later with all these words of the prompt may be what holds now: it comes before
+    for number in sorted(range(len(hits)), key=lambda each: hits[each].at):
+        later = [
+            other
+            for other, hit in enumerate(hits)
+            if hit.at > hits[number].at and len(found[number]) > 1 and found[number] <= found[other]
+        ]
+        if later and sums[number] > 0:
+            newest = max(later, key=lambda each: hits[each].at)
+            sums[newest] = max(sums[newest], math.nextafter(sums[number], math.inf))
+    return sums
 
 
 def stands_in(text: str, others: Sequence[str], analyzer: Analyzer) -> bool:

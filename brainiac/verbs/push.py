@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -102,6 +103,7 @@ def push(
     ] = "related",
     key: Annotated[str, Field(max_length=200, description="the host's id of the prompt")] = "",
     transcript: Annotated[str, Field(max_length=4096, description="the host's own file of the session")] = "",
+    until: Annotated[float, Field(description="seconds since 1970 until which the asker waits; 0: however long")] = 0.0,
     caller: Caller = PERSON,
 ) -> Pushed:
     """Say what memory has that bears on a prompt, or nothing.
@@ -119,6 +121,7 @@ def push(
         kind: Which occasion it is; one that this machine's settings do not name is silent.
         key: The host's id of the prompt: the same again is the same turn.
         transcript: The host's own file of the session.
+        until: What would come later is not said, and does not count as said; seconds since 1970, 0 for however long.
         caller: Who asks; what comes with a token of the person's own is kept in folders for which they asked that.
     """
     door = caller if not caller.is_person else Caller("push")  # what is said goes to a host's model
@@ -154,6 +157,8 @@ def push(
             found = dict(_again(brain, gate, pushes.of_session(session)))
         else:
             found = dict(_waiting(brain, gate))
+        if 0 < until <= time.time():
+            reason, found = "too late", {}
     kept = pushes.add(replace(moment, reason=reason, said=tuple(found)), MOST_LINES)
     lines = tuple(found[name] for name in kept.said)
     told = f"{HEAD}\n{quoted(chr(10).join(map(str, lines)))}" if lines else ""
@@ -227,6 +232,9 @@ def _related(brain: Brain, gate: Gate, text: str, others: Sequence[str]) -> Iter
     hits = gate.hits(brain.recall.search(query, limit=_HITS, now=brain.now()))
     # an assistant's words are none of the person's, and one assistant could plant them for another
     hits = [hit for hit in hits if hit.speaker != "ai" and hit.origin not in _NOT_TOLD]
+    # a fact of short-term memory stands in its exchange too, by which it can be told why
+    short_term = brain.tree.relative(brain.tree.short_term)
+    hits = [hit for hit in hits if hit.path != short_term or hit.kind == "exchange"]
     sure = [
         (sureness, place, hit)
         for place, (sureness, hit) in enumerate(zip(brain.recall.sureness(query, hits), hits, strict=True))
@@ -235,9 +243,12 @@ def _related(brain: Brain, gate: Gate, text: str, others: Sequence[str]) -> Iter
     ]
     sure.sort(key=lambda each: -each[0])
     near = [each for each in sure if each[0] > sure[0][0] - _BESIDE]
+    told: list[str] = []
     for _, place, hit in near:
         # so does an earlier telling, unless the newer one, which search puts before it, is told with it
-        if not hit.is_earlier or any(other < place and not one.is_earlier for _, other, one in near):
+        is_last = not hit.is_earlier or any(other < place and not one.is_earlier for _, other, one in near)
+        if is_last and not brain.recall.stands_in(hit.said, told):  # a statement in the words of its exchange
+            told.append(hit.said)
             name = hit.name_in_memory
             yield name, Line(receipt_id(name), brain.day_of(hit.at) if hit.at else "", _short(hit.said, query))
 
@@ -284,10 +295,10 @@ def _waiting(brain: Brain, gate: Gate) -> Iterator[tuple[str, Line]]:
         if not task.is_done and any(day <= today for day in _DATE.findall(task.text)):
             yield f"{_WAITING[0]}{receipt_id(task.text)}", Line("", "", _short(f"due: {task.text}", ""))
     review = gate.read_note(brain.tree.relative(brain.tree.review)) or ""
-    for tick in find_ticks(review):
-        if tick.mark == " ":
-            words = review[tick.start : tick.end].partition("<!--")[0].partition("]")[2]
-            yield f"{_WAITING[1]}{tick.id}", Line("", "", _short(f"waits: {words}", ""))
+    if ids := [tick.id for tick in find_ticks(review) if tick.mark == " "]:
+        # one line for all: what memory only asks about is not yet so
+        asks = "a question waits" if len(ids) == 1 else f"{len(ids)} questions wait"
+        yield f"{_WAITING[1]}{receipt_id(' '.join(ids))}", Line("", "", f"{asks} for your answer: `brainiac review`")
 
 
 def _short(text: str, query: str) -> str:

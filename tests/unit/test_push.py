@@ -154,7 +154,7 @@ def test_a_start_tells_what_waits_and_what_is_due(world: World) -> None:
         said = push(brain, "", kind="waiting", session="s")
         due, waits = [line["text"] for line in said["lines"]]
         assert "due: pay the mooring fee 2025-09-14" == due
-        assert waits.startswith("waits: ")
+        assert "a question waits for your answer: `brainiac review`" == waits
         assert [f"> {due}", f"> {waits}"] == said["text"].split("\n")[1:]
         assert not push(brain, "", kind="waiting", session="s")["lines"]
     assert due in " ".join(world.cli("hooks", "log").out.split())
@@ -260,3 +260,34 @@ def test_the_folders_stand_in_this_machines_own_settings(world: World, tmp_path:
     assert 0 == world.cli("hooks", "capture", str(code), "--off", "--yes").code
     assert [f"{inner}: not kept"] == world.cli("hooks", "capture").out.splitlines()
     assert "no folder" in world.cli("hooks", "capture", str(tmp_path / "nowhere"), "--yes").err
+
+
+def test_what_comes_too_late_is_not_said(world: World) -> None:
+    """A hook that has given up would not show it: it does not count as said, and the log tells why.
+
+    Seeds: H1.
+    """
+    with world.opened() as brain:
+        assert "too late" == push(brain, session="s", until=1.0)["reason"]
+        assert push(brain, session="t", until=4e9)["lines"]
+    assert "silent: too late" in world.cli("hooks", "log").out
+
+
+def test_what_was_told_later_of_the_same_comes_first(world: World) -> None:
+    """The newer telling has all words of the prompt that the older has; without an embedder too. Nothing comes twice.
+
+    Seeds: H1.
+    """
+    world.drop("one.md", "The release of larkspur is set for December.")
+    world.run()
+    world.clock.advance(86_400)
+    world.drop("two.md", "We moved the release of larkspur to January, since the audit slipped.")
+    world.drop("three.md", "/remember The staging host of larkspur is called petrel.")
+    world.run()
+    with world.opened() as brain:
+        asked = "When will the release of larkspur be out?"
+        texts = [line["text"] for line in push(brain, asked, session="s")["lines"]]
+        assert "January" in texts[0]
+        hosts = push(brain, "Which staging host does larkspur have?", session="t")["lines"]
+        assert 1 == sum("petrel" in line["text"] for line in hosts)
+        assert all(line["day"] for line in hosts)
