@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,6 +31,7 @@ from brainiac.window.pages.review import put_off, questions, save
 MAX_ANSWERS, MAX_WAITING, MAX_SHOWN = 3, 8, 60
 DAYS = 7  # that are shown of somebody who never looked
 SEEN = "seen"  # under which it is kept until when everything was looked at
+_SAID = (events.PromptAnswered, events.NoteCaptured)
 _FORGOTTEN = (events.ExchangeForgotten, events.MemoryForgotten)
 
 
@@ -66,17 +67,33 @@ def today(visit: Visit) -> Mapping[str, Any]:
     brain, now = visit.brain, iso(visit.brain.now())
     never = iso(brain.now() - timedelta(days=DAYS))
     seen = visit.desk.sessions.remembered(SEEN)
-    answers = [shown_answer(brain, answer) for answer in _answers(visit)]
-    waiting = list(_waiting(visit))
+    recorded = _recorded(brain, seen or never, never)
+    answers = [shown_answer(brain, answer) for answer in _answers(visit, recorded)]
+    waiting = list(_waiting(visit, recorded))
     values: dict[str, Any] = {"key": secrets.token_urlsafe(12), "answers": answers, "due": _due(brain), "moment": now}
     values |= {"waiting": waiting[:MAX_WAITING], "n_waiting": len(waiting), "has_looked": bool(seen)}
-    return values | {"happened": list(_happened(brain, seen or never)), "since": seen or never}
+    return values | {"happened": list(_happened(brain, seen or never, recorded)), "since": seen or never}
+
+
+def _recorded(brain: Brain, since: str, week: str) -> list[Event]:
+    """Return what was said since a moment, at most about `MAX_SHOWN`, and said and forgotten in a week, newest first.
+
+    The journal is read once; what is undone is left out.
+    """
+    undone, found, count = undone_events(brain), list[Event](), 0
+    for event in brain.journal.events(kinds={*_SAID, *_FORGOTTEN}, reverse=True, since=min(since, week)):
+        count += isinstance(event.what, _SAID)
+        if count > MAX_SHOWN and event.at < week:
+            break
+        if event.id not in undone:
+            found.append(event)
+    return found
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
-def _answers(visit: Visit) -> list[LiveAnswer]:
+def _answers(visit: Visit, recorded: Sequence[Event]) -> list[LiveAnswer]:
     """Return the last answers, newest first: those that are being made here, then those of the journal."""
     brain = visit.brain
 
@@ -85,11 +102,10 @@ def _answers(visit: Visit) -> list[LiveAnswer]:
 
     answers = list(filter(is_there, reversed(visit.desk.answers.values())))[:MAX_ANSWERS]
     since, known = iso(brain.now() - timedelta(days=1)), {answer.prompt for answer in answers}
-    kinds, undone = {events.PromptAnswered}, undone_events(brain)
-    recorded = brain.journal.events(kinds=kinds, reverse=True, since=since)
-    for event in islice(recorded, MAX_ANSWERS):
+    answered = (each for each in recorded if isinstance(each.what, events.PromptAnswered) and each.at >= since)
+    for event in islice(answered, MAX_ANSWERS):
         what = event.what
-        if isinstance(what, events.PromptAnswered) and what.prompt not in known and event.id not in undone:
+        if isinstance(what, events.PromptAnswered) and what.prompt not in known:
             known.add(what.prompt)
             answer = LiveAnswer(what.prompt, "")
             answer.done.set()
@@ -134,7 +150,7 @@ def _due(brain: Brain) -> Mapping[str, list[Row]]:
 # --- what waits ------------------------------------------------------------------------------------------------------
 
 
-def _waiting(visit: Visit) -> Iterator[Row]:
+def _waiting(visit: Visit, recorded: Iterable[Event]) -> Iterator[Row]:
     """Yield what waits for the person: questions, differences, problems, prompts, the budget, what can be destroyed."""
     brain, later_on = visit.brain, put_off(visit)
     for asked in questions(brain):
@@ -150,11 +166,9 @@ def _waiting(visit: Visit) -> Iterator[Row]:
     yield from (Row(line, "not read") for line in state.unread)
     if state.spent_today_usd >= 0.8 * state.budget_usd > 0:
         yield Row(f"${state.spent_today_usd:.2f} of today’s ${state.budget_usd:.2f} are spent.", "budget")
-    undone, since = undone_events(brain), iso(brain.now() - timedelta(days=DAYS))
-    forgotten = brain.journal.events(kinds=set(_FORGOTTEN), reverse=True, since=since)
-    for event in forgotten:
-        is_kept = any(change.before and change.before in brain.journal.blobs for change in event.changes)
-        if event.id not in undone and is_kept:
+    since = iso(brain.now() - timedelta(days=DAYS))
+    for event in (each for each in recorded if isinstance(each.what, _FORGOTTEN) and each.at >= since):
+        if any(change.before and change.before in brain.journal.blobs for change in event.changes):
             text = "Forgotten, and not destroyed: “brainiac forget --purge” does that."
             yield Row(text, "forgotten", event.at, undo=event.id)
 
@@ -162,10 +176,11 @@ def _waiting(visit: Visit) -> Iterator[Row]:
 # --- what happened ---------------------------------------------------------------------------------------------------
 
 
-def _happened(brain: Brain, since: str) -> Iterator[Row]:
+def _happened(brain: Brain, since: str, recorded: Iterable[Event]) -> Iterator[Row]:
     """Yield what was said, and what memory learned, changed and ended since a moment, newest first."""
     digest = digest_since(brain, since, MAX_SHOWN)
-    rows = [_said(brain, event) for event in _said_since(brain, since)]
+    said = (event for event in recorded if isinstance(event.what, _SAID) and event.at >= since)
+    rows = [_said(brain, event) for event in islice(said, MAX_SHOWN)]
     for line in digest.lines:
         if line.what == "asked":  # it waits
             continue
@@ -178,13 +193,6 @@ def _happened(brain: Brain, since: str) -> Iterator[Row]:
     yield from shown[:MAX_SHOWN]
     if digest.withheld:
         yield Row(f"{digest.withheld} private changes", "private")
-
-
-def _said_since(brain: Brain, since: str) -> Iterator[Event]:
-    kinds: set[type[events.EventData] | str] = {events.PromptAnswered, events.NoteCaptured}
-    undone = undone_events(brain)
-    recorded = brain.journal.events(kinds=kinds, reverse=True, since=since)
-    return islice((event for event in recorded if event.id not in undone), MAX_SHOWN)
 
 
 def _said(brain: Brain, event: Event) -> Row | None:
