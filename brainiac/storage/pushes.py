@@ -52,7 +52,7 @@ class Push:
 
 
 class Pushes:
-    """All that is kept of it, oldest first; for several threads of one process, which alone writes.
+    """All that is kept of it, oldest first; for several threads. What another process adds is known at the next start.
 
     Args:
         database: This machine's own.

@@ -53,8 +53,8 @@ def test_what_is_written_is_a_prompt_like_any_other(browser: Any, daemon: Living
         assert "Where do I live?" in visitor.text()
         assert "" == visitor.page.get_by_label("Say or ask anything").input_value()
         visitor.page.get_by_text("It rests on").click()
-        receipt = visitor.page.locator("article").first
-        assert ["why", "wrong", "forget"] == receipt.locator("details").get_by_role("link").all_inner_texts()
+        receipt = visitor.page.locator("article .rows").first
+        assert ["why", "wrong", "forget"] == receipt.get_by_role("link").all_inner_texts()
         receipt.get_by_role("link", name="why").click()
         assert "User lives in Portland, since 2020." in visitor.text()
         visitor.go("/")
