@@ -95,6 +95,7 @@ _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
 _RESTING = {"page": "page", "statement": "statement", "note": "note", "said": "exchange"}  # what a plan takes besides
+_TOLD_AGAIN = (PathKind.INDEX_PAGE, PathKind.TODAY)  # these tell again what stands elsewhere
 _ORDER = ("page", "statement", "note", "again", "said", "file")  # of what a plan does, as it is shown
 # what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
 _OUR_ADDITIONS = re.compile(
@@ -590,7 +591,7 @@ class ForgetPlan(Edits):
         tree = self._brain.tree
         for path, before in self._before.items():
             after = self._after[path]
-            if before is not None and decode_text(before) != after and tree.kind_of(path) is not PathKind.INDEX_PAGE:
+            if before is not None and decode_text(before) != after and tree.kind_of(path) not in _TOLD_AGAIN:
                 yield path, before, after or ""
 
     @property
@@ -601,7 +602,7 @@ class ForgetPlan(Edits):
     def effects(self) -> list[Effect]:
         """Return all that is taken out, or comes back in a former wording, file by file and each once."""
         tree, short_term = self._brain.tree, self._brain.tree.relative(self._brain.tree.short_term)
-        review, pages = tree.relative(tree.review), self._brain.pages().pages
+        review, pages = tree.relative(tree.review), self._brain.pages(self._before).pages
         found, blocks = dict[tuple[str, str], Effect](), {digest for _, digest in self._target.blocks}
 
         def add(kind: str, path: str, text: str, key: str = "") -> None:
@@ -778,7 +779,7 @@ class ForgetPlan(Edits):
             return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds(said_in(unit), words)
 
         spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
-        if spans and path in self._brain.pages().pages:
+        if spans and path in self._brain.pages([path]).pages:
             for each in parse_memory(path, text).statements:
                 if (each.start, each.end) in spans:
                     self.statements.append(StatementRecord(page=uuid, block=each.block_id, hash=text_hash(each.text)))

@@ -147,7 +147,7 @@ def restated(path: str, before: str | None, after: str | None) -> Iterator[str]:
         sides = [None if text is None else parse_memory(path, text) for text in (before, after)]
     except FormatError:
         return
-    for difference in differences_of(*sides):
+    for difference in differences_of(*sides) if any(sides) else ():
         if difference.kind == "statement":
             what = "" if difference.what == "changed" else f"{difference.what}: "
             where = "under History, " if difference.is_history else ""

@@ -325,7 +325,7 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
         return [] if match.statement.is_history else [match]
     named: list[StatementMatch | SaidMatch] = []
     similar: list[tuple[float, StatementMatch | SaidMatch]] = []
-    hits = brain.recall.search(words, limit=MAX_NEAR, kinds={"statement"}, is_private=True)
+    hits = brain.recall.search(words, limit=MAX_NEAR, kinds={"statement", "memory"}, is_private=True)
     for page in brain.pages({hit.path for hit in hits}).memories.values():
         for statement in page.statements:
             if statement.is_history:

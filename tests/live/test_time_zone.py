@@ -108,6 +108,7 @@ def test_at_night_in_auckland_commands_say_the_right_day(
         brain.close()
         assert "  2026-11-22 00:42:0" in shell("status").out
         brain = Brain(root)
+        brain.observed.adopt()
         page = f"{LTM}concrete/tilda.md"
         brain.tree.absolute(page).write_text("# Tilda\n\n- The cat is called Tilda. ^a1b2\n")
         brain.observed.adopt()

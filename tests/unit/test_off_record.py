@@ -83,7 +83,7 @@ UNREADABLE = {
     "wide colon",
     "unknown tag",
 }
-UNREADABLE |= {"model quoted"}
+UNREADABLE |= {"model quoted", "merged"}
 REMEMBERED = (
     "remember: false\n",
     "---\na: remember: false\n",

@@ -100,7 +100,6 @@ SHAPES: dict[str, Shape] = {
     "a number": whole("private: {b}\n"),
     "a word that is no plain no": whole("private: {w}\n"),
     "an escaped key": whole('"priv\\x61te": {y}\n'),
-    "merged": whole("x: &x {{private: {y}}}\n<<: *x\n"),
     "a no and a yes": whole("private: false\nPrivate: {y}\n"),
     "wide letters": whole("ｐｒｉｖａｔｅ: {y}\n"),
     "an invisible letter": whole("priv\u200bate: {y}\n"),

@@ -89,6 +89,7 @@ def test_what_a_person_did_holds(tmp_path: Path) -> None:
     own = brain.root / "memory/long_term/concrete/boat.md"
     own.write_text("# Boat\n\n- The boat is called Kittiwake.\n", "utf-8")
     later(brain)
+    brain.recall.rescan()
     correct(brain, possible_targets(brain, "Kittiwake")[0], "The boat is called Puffin.")
     forget(brain, find_words(brain, "chess"))
     purge(brain, find_words(brain, "Plumtree"))

@@ -176,6 +176,7 @@ KINDS = {
     "inbox/q.docx": PathKind.OTHER,
     "memory/short_term.md": PathKind.SHORT_TERM,
     "memory/review.md": PathKind.REVIEW,
+    "memory/Today.md": PathKind.TODAY,
     "memory/long_term/concrete/a.md": PathKind.MEMORY,
     "memory/long_term/events/2025/09/16/talk.md": PathKind.MEMORY,
     "memory/long_term/skills/_index.md": PathKind.INDEX_PAGE,
