@@ -114,7 +114,7 @@ class Visitor:
     def send(self, text: str) -> None:
         """Write something into the box of Today, and send it."""
         self.page.get_by_label("Say or ask anything").fill(text)
-        self.page.get_by_role("button", name="Send").click()
+        self.page.get_by_role("button", name="Send", exact=True).click()
 
     def text(self) -> str:
         """Return all words of the page."""
@@ -137,6 +137,7 @@ class Visitor:
     def check_access(self) -> None:
         """Assert that axe-core finds nothing serious, and that nothing is wider than the screen."""
         script = CLIENTS / "axe-core/axe.min.js"
+        eventually(lambda: not self.page.locator(".htmx-request").count(), "the page is pale while it asks", SECONDS)
         wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{self.page.url} is {wide} pixels too wide"
         if not script.is_file():
