@@ -189,11 +189,11 @@ def play(world: World, model: Model) -> None:
         world.cli("promote")
         world.tick(2 * DAY)
     world.drop("tom.md", "/forget Tom forty euros")
-    model.answer = f"Ruth lives in York now ({_link(world, 'people/ruth', 'York')}), she moved there last week."
+    model.answer = f"Ruth lives in York now ({_link(world, 'people/ruth', 'York')})."
     world.drop("harbour/1.md", "Does Ruth still live in Bristol?")
     world.run()
     model.answer = (
-        f"At pier 9 ({_link(world, 'things/boat', 'pier 9')}). Take off her winter cover; its place is the shed behind "
+        f"At pier 9 ({_link(world, 'things/boat', 'pier 9')}). Her winter cover is in the shed behind "
         f"the sail loft ({_link(world, 'things/boat', 'cover')})."
     )
     world.drop("harbour/2.md", "Where does the Heron lie, and what must I think of before we sail?")

@@ -49,7 +49,7 @@ def test_a_conversation_is_its_folder(browser: Any, daemon: Living, script: bool
         rests = visitor.page.locator("aside").first
         assert "User lives in Portland, since 2020." in rests.inner_text()
         assert ["why", "wrong", "forget"] == rests.get_by_role("link").all_inner_texts()[:3]
-        visitor.page.get_by_role("link", name="a new one").click()
+        visitor.page.get_by_role("link", name="a new conversation").click()
         assert "A new conversation" in visitor.text()
         assert not visitor.page.locator(".turn").count()
         visitor.page.get_by_role("link", name="Where do I live?").click()
