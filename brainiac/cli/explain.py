@@ -308,6 +308,10 @@ def _put_right(brain: Brain, words: str, to: str, *, was_so: bool = True) -> Ite
     """Give what some words or a receipt name another wording, and say so; see `correct`."""
     targets = possible_targets(brain, words)
     if not targets:
+        if meant_by(brain, words) != words:
+            raise UserError(
+                f"nothing of {words} holds any more, so there is nothing to put right; `brainiac why {words}`"
+            )
         raise UserError(
             f"nothing that you said and no statement in memory has these words: {words!r}; give more of them, as "
             "`brainiac search` shows them"

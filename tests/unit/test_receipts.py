@@ -98,6 +98,7 @@ def test_the_receipt_of_an_exchange_is_that_exchange(tmp_path: Path) -> None:
     name = next(each for words, each in by_words.items() if "Pedro Varga" in words)
     assert world.cli("wrong", name, "My landlord is called Paolo Varga.").code == 0
     assert any("Paolo Varga" in text for path, text in world.tree().items() if "/concrete/" in path)
+    assert f"nothing of {name} holds any more" in world.cli("wrong", name, "It is so no more.").err
     assert world.cli("forget", name, "-y").code == 0
     assert not (world.root / "inbox/a.md").exists()
     assert (world.root / "inbox/b.md").exists()
