@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from brainiac.clock import is_within, iso
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
+from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PathKind, PromptMoved, content_hash, remove
 from brainiac.formats import prompt as prompts
 from brainiac.formats.authors import ORIGINS, PERSON, Author, author_in
 from brainiac.formats.discretion import is_private
@@ -78,6 +78,8 @@ def check_gone(store: Store, named: str) -> None:
     meant = meant_by(store, named)
     if at := forgotten_at(store, meant):
         raise UserError(f"that was forgotten on {store.day_of(at)}")
+    if store.tree.kind_of(meant) is PathKind.SHORT_TERM:
+        raise UserError(f"{named} is short-term memory as a whole: edit {meant}; its exchanges have ids of their own")
     if meant != named:
         raise UserError(f"what {named} named is not in memory any more")
 
