@@ -141,7 +141,8 @@ def gather(files: Sequence[Path], embedder: str) -> list[dict[str, Any]]:
                     hits = [
                         hit for hit in brain.recall.search(query, limit=HITS, now=brain.now()) if hit.speaker != "ai"
                     ]
-                    signs = offers.signs_of(offers.telling(query, analyzer), hits, chance, analyzer)
+                    telling = offers.telling(query, analyzer)
+                    signs = offers.signs_of(telling, hits, offers.found_in(hits, telling, analyzer), chance)
                     places = [chat.exchange_of.get(hit.at, -1) for hit in hits]
                     pairs = [(one, at in asked.answers) for one, at in zip(signs, places, strict=True) if one]
                     rows.append(

@@ -70,24 +70,38 @@ def _is_form(one: str, other: str) -> bool:
     return shared >= _LIKE * shorter and shared >= 3
 
 
-def found_in(asked: dict[Token, float], hits: Sequence[Hit], analyzer: Analyzer) -> list[set[Token]]:
-    """Return for each hit which words of the prompt it has."""
-    words = (list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits)
-    return [{token for token in asked if holds(token, own)} for own in words]
+class Found(NamedTuple):
+    """What a hit has.
+
+    Attributes:
+        words: How many words, each counted once.
+        asked: Those of the prompt.
+    """
+
+    words: int
+    asked: set[Token]
 
 
-def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, analyzer: Analyzer) -> list[Signs | None]:
+def found_in(hits: Sequence[Hit], asked: dict[Token, float], analyzer: Analyzer) -> list[Found]:
+    """Return what each hit has of the words of a prompt, which tell so much."""
+    own = (list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits)
+    return [Found(len(words), {token for token in asked if holds(token, words)}) for words in own]
+
+
+def signs_of(
+    asked: dict[Token, float], hits: Sequence[Hit], found: Sequence[Found], chance: float
+) -> list[Signs | None]:
     """Return what speaks for each of some hits; None where it has too little of the prompt to be looked at.
 
     Args:
         asked: What the words of the prompt tell, by `telling`.
         hits: Best first.
+        found: What each has, by `found_in`.
         chance: How near the nearest vector comes by chance; 0 without vectors.
-        analyzer: The brain's language.
     """
     total = max(sum(asked.values()), 1e-9)
-    found = found_in(asked, hits, analyzer)
-    known = sum(asked[token] for token in set().union(*found[:_FIRST])) / total
+    all_known = set[Token]().union(*(each.asked for each in found[:_FIRST]))
+    known = sum(asked[token] for token in all_known) / total
     return [
         Signs(
             share=sum(asked[token] for token in has) / total,
@@ -97,11 +111,11 @@ def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, anal
             covered=hit.signals.get("covered", 0.0),
             about=hit.signals.get("about", 0.0),
             score=hit.score,
-            length=math.log1p(len(set(analyzer.tokens(f"{hit.title} {hit.said}")))),
+            length=math.log1p(n_words),
         )
         if is_enough(hit, [asked[token] for token in has])
         else None
-        for hit, has in zip(hits, found, strict=True)
+        for hit, (n_words, has) in zip(hits, found, strict=True)
     ]
 
 
@@ -126,20 +140,17 @@ def sureness(text: str, hits: Sequence[Hit], chance: float, analyzer: Analyzer) 
         analyzer: The brain's language.
     """
     asked = telling(text, analyzer)
-    sums = [
-        sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, chance, analyzer)
-    ]
-    found = found_in(asked, hits, analyzer)
+    found = found_in(hits, asked, analyzer)
+    signs = signs_of(asked, hits, found, chance)
+    sums = [sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs]
     # what was told later with all these words of the prompt may be what holds now: it comes before
-    for number in sorted(range(len(hits)), key=lambda each: hits[each].at):
-        later = [
-            other
-            for other, hit in enumerate(hits)
-            if hit.at > hits[number].at and len(found[number]) > 1 and found[number] <= found[other]
-        ]
-        if later and sums[number] > 0:
-            newest = max(later, key=lambda each: hits[each].at)
-            sums[newest] = max(sums[newest], math.nextafter(sums[number], math.inf))
+    order = sorted(range(len(hits)), key=lambda number: hits[number].at)
+    for place, number in enumerate(order):
+        has = found[number].asked
+        if sums[number] > 0 and len(has) > 1:
+            later = [other for other in order[place:] if hits[other].at > hits[number].at and has <= found[other].asked]
+            if later:
+                sums[later[-1]] = max(sums[later[-1]], math.nextafter(sums[number], math.inf))
     return sums
 
 

@@ -53,7 +53,10 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
         for name, event, data, block, digest in stated
     )
     rows = [(name, row) for name, event, row in records if event not in undone and row.block and name in row.sources]
-    gone = store.projection.query("SELECT event, hash FROM forgotten WHERE hash != ''")
+    hashes = json.dumps(sorted({row.hash for _, row in rows if row.hash}))
+    gone = store.projection.query(
+        "SELECT event, hash FROM forgotten WHERE hash != '' AND hash IN (SELECT value FROM json_each(?))", hashes
+    )
     forgotten = {digest for event, digest in gone if event not in undone}
     pages = _Pages(store, (row for _, row in rows), forgotten, hides_private=hides_private)
     # a statement that was only put into other words still holds; "" is the hash of a record that states nothing

@@ -373,6 +373,12 @@ class Pages:
         pages = self.ask(lambda index: index.linked()) or ()
         return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
 
+    def linked_state(self) -> object:
+        """Return what is another value once `linked` would return other pages; None where that is not known."""
+        self.read_all()
+        state = self.ask(lambda index: index.state)
+        return None if state is None else (state, frozenset(self._watched))
+
     def status(self) -> dict[str, Any]:
         """Return engine, counts and how fresh the index is; searches are fresh in any case."""
         with self._mutex:

@@ -67,6 +67,7 @@ class Recall:
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._opened: Pages | None = None
+        self._links: tuple[object, LinkGraph] | None = None  # with the state of the index in which it was made
         # what was ranked ahead, by prompt: for which query, and in which state of the index
         self._ahead: dict[str, tuple[Query, object, Ranked | None]] = {}
 
@@ -324,8 +325,11 @@ class Recall:
 
     @property
     def links(self) -> LinkGraph:
-        """Who links to whom, as of now."""
-        return LinkGraph(self._pages.linked(), self.tree)
+        """Who links to whom, as of now; the same graph until a page changes."""
+        made, state = self._links, self._pages.linked_state()
+        if made is None or state is None or made[0] != state:
+            made = self._links = state, LinkGraph(self._pages.linked(), self.tree)
+        return made[1]
 
     def flush(self, vector_seconds: float = 0.0) -> None:
         """Take the files that changed into the index, and for so many seconds make the vectors that are missing."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from pathlib import Path
 
 from brainiac import events
-from brainiac.clock import iso
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError, NoMomentError, UserError
 from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
@@ -17,6 +19,8 @@ MIN_ID_PART = 6
 _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 # Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
 _NeverLast = events.TreeAdopted | events.ExchangesFiled | events.TreeTidied
+_LEFT = re.compile(rb'"after":"([0-9a-f]{64})"')
+_SYNCED_WITHIN = timedelta(days=2)
 _MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
 
@@ -173,10 +177,12 @@ def came_from(store: Store, event: Event) -> str:
     store.projection.follow()
     sql = f"SELECT path, {ORIGIN.format('device')} FROM changes WHERE event = ?"
     devices: dict[str, str | None] = dict(store.projection.query(sql, event.id))
-    for change in event.changes:
-        if change.path not in devices:  # no page: the journals alone have it
-            theirs = store.journal.foreign_events(leaving=change.after)
-            devices[change.path] = next((device for device, other in theirs if other.id < event.id), "")
+    if len(devices) < len(event.changes):  # what is no page the journals alone have: those of the days before are read
+        since, left = iso(parse_iso(event.at) - _SYNCED_WITHIN), dict[str, str]()
+        for device in {Path(path).parent.name for path in store.journal.foreign_sizes()}:
+            for line in store.journal.lines_between(since, f"{event.at}~", device):  # in that second too
+                left |= dict.fromkeys((digest.decode() for digest in _LEFT.findall(line.raw)), device)
+        devices = {change.path: left.get(change.after or "") for change in event.changes} | devices
     return min((device or "" for device in devices.values()), default="")
 
 

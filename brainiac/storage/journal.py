@@ -50,7 +50,6 @@ _MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are ali
 _COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
 # the beginning of a line as `to_line` writes it
 _HEAD = re.compile(rb'\{"seq":\d+,"id":"[^"\\]*","at":"([^"\\]*)","kind":"([^"\\]*)","by":"([^"\\]*)"')
-_Kinds = Collection[type[EventData] | str] | None  # of events; None for all
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _AT, _HEAD_BYTES = re.compile(rb'"at"\s*:\s*"([0-9TZ:.+-]+)"'), 200  # before anything that has words
 
@@ -288,11 +287,10 @@ class Journal:
         events = list(self.events(since_seq=seq - 1))
         return events[1:] if events and (events[0].seq, events[0].id) == (seq, event_id) else None
 
-    def foreign_events(self, kinds: Kinds = None, leaving: str | None = "") -> Iterator[tuple[str, Event]]:
-        """Yield (device, event) of the other devices; with `leaving` those that left a file with this content hash."""
-        mark = f'"after":"{leaving}"'.encode() if leaving != "" else b""
+    def foreign_events(self, kinds: Kinds = None) -> Iterator[tuple[str, Event]]:
+        """Yield (device, event) of the other devices."""
         for path in map(Path, self.foreign_sizes()):
-            for event in self._parse((line for line in _lines_of(path) if mark in line[1]), kinds):
+            for event in self._parse(_lines_of(path), kinds):
                 yield path.parent.name, event
 
     def all_events(self, kinds: Kinds = None) -> Iterator[tuple[str, Event]]:

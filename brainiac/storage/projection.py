@@ -91,6 +91,7 @@ CREATE INDEX IF NOT EXISTS statement_ends ON statements(json_extract(data, '$.va
 -- What was forgotten, as a receipt names it: exchanges, pages, and statements, each with the hash of its text.
 CREATE TABLE IF NOT EXISTS forgotten(
     name TEXT, hash TEXT, event TEXT, at TEXT, PRIMARY KEY(name, hash, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS forgotten_hashes ON forgotten(hash) WHERE hash != '';
 -- Candidates that were written or refused for good.
 CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(candidate, event)) WITHOUT ROWID;
 -- What processes wrote into short-term memory, by its hash: an `item` of the lists, `thoughts`, a `summary` paragraph.

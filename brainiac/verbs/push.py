@@ -36,6 +36,7 @@ from brainiac.settings import PushKind
 from brainiac.storage.pushes import HEAD, Push, Pushes
 from brainiac.storage.review import find_ticks
 from brainiac.storage.said import meant_by, receipt_id
+from brainiac.storage.today import find_due
 from brainiac.storage.turns import Turn, Turns
 from brainiac.verbs.reading import PERSON, Caller, Result, named_page, refresh
 
@@ -48,7 +49,6 @@ _HITS, _BESIDE = 12, 1.5  # beside the surest only what is about as sure
 _NOT_TOLD = ("assistant", "tool")
 _WAITING = ("task ", "proposal ")  # begins the name of what waits, which no page and no exchange has
 _COMMAND = re.compile(r"\s*[/!][^\s/]")
-_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,11 +289,12 @@ def words_of(brain: Brain, receipt: Mapping[str, Any]) -> str:
 
 
 def _waiting(brain: Brain, gate: Gate) -> Iterator[tuple[str, Line]]:
-    """Yield what waits for the person's decision, and open tasks of a day that has come, written as `2026-03-14`."""
-    today = f"{brain.now().astimezone(brain.zone):%Y-%m-%d}"
-    for task in gate.short_term(brain.short_term().memory).tasks:
-        if not task.is_done and any(day <= today for day in _DATE.findall(task.text)):
-            yield f"{_WAITING[0]}{receipt_id(task.text)}", Line("", "", _short(f"due: {task.text}", ""))
+    """Yield open tasks whose day has come and what holds for the last time today, then what waits for an answer."""
+    today = brain.now().astimezone(brain.zone).date().isoformat()
+    tasks = {task.text for task in gate.short_term(brain.short_term().memory).tasks}
+    for due in find_due(brain):
+        if "" < due.day <= today and due.text in ((gate.read_note(due.path) or "") if due.path else tasks):
+            yield f"{_WAITING[0]}{receipt_id(due.text)}", Line("", "", _short(f"due: {due.text}", ""))
     review = gate.read_note(brain.tree.relative(brain.tree.review)) or ""
     if ids := [tick.id for tick in find_ticks(review) if tick.mark == " "]:
         # one line for all: what memory only asks about is not yet so

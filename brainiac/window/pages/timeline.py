@@ -33,7 +33,8 @@ BY_HAND = kinds_of(events.FoundEvent)
 MARKED = BY_HAND | kinds_of(events.NoteSaved.kind) | kinds_of(events.StatementCorrected.kind)  # as a person's change
 SHADES = 4  # of the picture; the darkest is the day of its month on which most happened
 LONG = 10_000  # bytes of a line
-_Told = tuple[Event | None, str, str, bool]  # an event without its changes, its sentence, who did it, whether by hand
+ID_WITHIN = 100  # bytes of a line, in which its id stands
+_Told = tuple[Event, str, str, bool]  # an event without its changes, its sentence, who did it, whether by hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +196,16 @@ def _parsed(line: Line) -> Event | None:
 def _entry(brain: Brain, line: Line, undone: Mapping[str, str], *, is_all: bool, is_day: bool) -> Entry | None:
     """Return an event for the list; None for a step of upkeep, unless all are asked for."""
     # of a line about thousands of files, as of a brain's first day, is kept what it comes to
-    kept, key = brain.state_of("timeline", dict[bytes, _Told]), line.raw[:LONG]
+    kept, key = brain.state_of("timeline", dict[bytes, _Told]), line.raw[:ID_WITHIN]
     if (told := kept.get(key)) is None:
-        event = _parsed(line)
-        told = (
-            (replace(event, changes=()), news(brain, event), *_whose(brain, event)) if event else (None, "", "", False)
-        )
-        if len(line.raw) > LONG:
+        if (event := _parsed(line)) is None:
+            return None
+        text, is_long = news(brain, event), len(line.raw) > LONG
+        told = (replace(event, changes=()), text, *(_whose(brain, event) if text or is_all or is_long else ("", False)))
+        if is_long:
             kept[key] = told
     event, text, by, is_by_hand = told
-    if event is None or not (text or is_all):
+    if not (text or is_all):
         return None
     moment = parse_iso(event.at).astimezone(brain.zone)
     at = f"{moment:%H:%M}" if is_day else f"{moment.day} {moment:%B %H:%M}"
