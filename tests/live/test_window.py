@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +14,24 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.events import StatementCorrected
 from brainiac.verbs import Caller, suggest
-from tests.support.browser import NARROW, PATHS, SECONDS, WIDE, chromium, login_link, visiting, window_of, windowed
+from tests.support.browser import (
+    NARROW,
+    PATHS,
+    SECONDS,
+    WIDE,
+    login_link,
+    visiting,
+    window_of,
+    windowed,
+    with_and_without_script,
+)
 from tests.support.commands import Shell
 from tests.support.living import Living, events_of, living, living_brain, model_machine, places_of
 from tests.support.models import write_memory
 from tests.support.openai_server import ChatServer, say, status
 from tests.support.pipeline import eventually
 
-with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 PORTLAND = "memory/long_term/concrete/portland.md"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Living]:
-    """A daemon of a brain with one page."""
-    root = living_brain(tmp_path / "brain")
-    write_memory(root, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
-    with windowed(root) as daemon:
-        yield daemon
 
 
 @with_and_without_script

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.browser import NARROW, chromium, visiting, window_of, windowed
+from tests.support.browser import NARROW, visiting, window_of, windowed, with_and_without_script
 from tests.support.living import Living, events_of, living_brain, model_machine
 from tests.support.models import write_memory
 from tests.support.openai_server import ChatServer, say
-
-with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Living]:
-    """A daemon of a brain with one page."""
-    root = living_brain(tmp_path / "brain")
-    write_memory(root, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
-    with windowed(root) as daemon:
-        yield daemon
 
 
 @with_and_without_script

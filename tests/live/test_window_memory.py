@@ -10,20 +10,13 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.browser import NARROW, chromium, visiting, windowed
+from tests.support.browser import NARROW, visiting, windowed, with_and_without_script
 from tests.support.living import Living, living_brain
 from tests.support.models import UUID, write_memory
 from tests.support.pipeline import eventually
 
-with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 MARA = "memory/long_term/concrete/mara.md"
 PORTLAND = "memory/long_term/concrete/portland.md"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -12,21 +12,14 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.verbs import Caller, suggest
-from tests.support.browser import NARROW, SECONDS, chromium, visiting, windowed
+from tests.support.browser import NARROW, SECONDS, visiting, windowed, with_and_without_script
 from tests.support.living import Living, events_of, living_brain
 from tests.support.models import write_memory
 from tests.support.pipeline import eventually
 
-with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 PORTLAND = "memory/long_term/concrete/portland.md"
 STATEMENTS = {"f3k9": "User lives in Portland.", "d1d1": "The house has a red door.", "n1n1": "The neighbour is Ada."}
 WISHES = {"f3k9": "User lives in Oslo.", "d1d1": "The house has a green door.", "n1n1": "The neighbour is Eda."}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """A real browser before the window of a running daemon: what tests of its pages share.
 
-    def test_a_page(visitor: Visitor) -> None:      # `visitor` of conftest: logged in, with JavaScript
-        visitor.go("/status")
-        assert visitor.page.get_by_text("offline").is_visible()
+    def test_a_page(browser: Any, daemon: Living) -> None:  # both of tests/live/conftest.py
+        with visiting(browser, daemon.root) as visitor:
+            visitor.go("/status")
+            assert visitor.page.get_by_text("offline").is_visible()
 
 At the end of each visit nothing may stand in the console, and no request may have gone elsewhere.
 Where there is no browser these tests are skipped; with `BRAINIAC_BROWSER=1`, as CI sets it, they fail.
@@ -41,6 +42,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 CLIENTS = Path(__file__).parent.parent.parent / ".venv/clients/node_modules"  # `make clients` puts them there
 REQUIRED = "BRAINIAC_BROWSER"
 SECONDS = 15.0
+with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 
 
 def missing(what: str) -> None:
