@@ -171,16 +171,16 @@ def test_the_journal_is_filtered_and_drawn_by_day(browser: Any, daemon: Living, 
     daemon.answer("two.md", "I have a heron.")
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go("/timeline")
-        rows = visitor.page.locator("[aria-labelledby=h-list] li")
+        rows = "[aria-labelledby=h-list] li a"
         today = visitor.page.locator(".month a[aria-current]")
         assert "event" in str(today.get_attribute("aria-label"))
         visitor.page.get_by_text("Filter").click()
         visitor.page.get_by_label("Conversation").fill("trip")
         visitor.page.get_by_label("Kind").select_option("prompt-answered")
         visitor.page.get_by_role("button", name="Show").click()
-        assert ["I live in Portland."] == rows.locator("a").all_inner_texts()
+        assert ["I live in Portland."] == visitor.page.locator(rows).all_inner_texts()
         today.click()  # a day of the picture keeps the filter
-        assert 1 == rows.locator("a").count()
+        assert 1 == visitor.page.locator(rows).count()
         for query, is_there in (("by=you", False), ("page=two", True), ("device=nobody", False), ("kind=bogus", False)):
             visitor.go(f"/timeline?{query}")
             assert is_there == ("I have a heron." in visitor.text()), query
@@ -207,6 +207,7 @@ def test_a_statement_leads_to_the_sentence_that_was_typed(browser: Any, daemon: 
         visitor.page.get_by_role("link", name="wrong").click()
         visitor.page.get_by_label("What is so instead").fill("My boat is called Crane.")
         visitor.page.get_by_role("button", name="Put right").click()
+        visitor.await_text("“My boat is called Heron.” → “My boat is called Crane.”")
         visitor.go("/why?name=My boat is called Crane.")
         assert ["Heron"] == visitor.page.locator(".versus del").all_inner_texts()
         assert ["Crane"] == visitor.page.locator(".versus ins").all_inner_texts()

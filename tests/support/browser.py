@@ -99,15 +99,21 @@ class Visitor:
 
     Attributes:
         root: The brain.
-        page: Playwright's page.
+        tab: Playwright's page.
         troubles: Errors of the console, and requests that went elsewhere.
         allowed: Parts of such texts that a test means.
     """
 
     root: Path
-    page: Any
+    tab: Any
     troubles: list[str] = field(default_factory=list)
     allowed: list[str] = field(default_factory=list)
+
+    @property
+    def page(self) -> Any:
+        """Playwright's page, whole: after a click, a busy machine sends the next one in parts."""
+        self.tab.wait_for_load_state()
+        return self.tab
 
     def go(self, path: str = "/") -> Any:
         """Visit a page of the window."""
@@ -128,7 +134,7 @@ class Visitor:
         def has_come() -> bool:
             if reloads:
                 self.page.reload()
-            self.page.wait_for_timeout(20)  # playwright works in this thread alone
+            self.tab.wait_for_timeout(20)  # playwright works in this thread alone
             return words in self.text()
 
         try:
@@ -162,7 +168,7 @@ def visiting(browser: Any, root: Path, *, is_logged_in: bool = True, **options: 
     """
     with browser.new_context(**{"viewport": WIDE, **options}) as context:
         visitor = Visitor(root, context.new_page())
-        visitor.page.set_default_timeout(SECONDS * 1000)
+        visitor.tab.set_default_timeout(SECONDS * 1000)
         own = f"{window_of(root)}/"
 
         def see_request(request: Any) -> None:
