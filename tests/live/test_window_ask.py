@@ -57,6 +57,7 @@ def test_status_shows_the_pipeline_the_models_and_what_one_saw(
         write_memory(root, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
         with windowed(root) as daemon, visiting(browser, root, java_script_enabled=script) as visitor:
             daemon.answer("one.md", "Where do I live?")
+            daemon.wait_for_event("exchange-reflected")  # no row comes into the table while it is read
             visitor.go("/status")
             row = visitor.page.get_by_role("row").filter(has=visitor.page.get_by_role("rowheader", name="answer"))
             calls, tokens, usd = row.get_by_role("cell").all_inner_texts()
