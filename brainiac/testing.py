@@ -34,6 +34,7 @@ from brainiac.skeleton import create_brain
 from brainiac.storage.files import Disk
 from brainiac.terminal import guard
 from brainiac.tree import is_brain
+from brainiac.verbs import Caller, verb_named
 
 __all__ = [
     "Asked",
@@ -43,6 +44,7 @@ __all__ = [
     "Said",
     "World",
     "command",
+    "door",
     "install_plugin",
     "make_brain",
     "run_once",
@@ -84,6 +86,21 @@ def command(brain: Brain, *words: str, typed: str = "") -> Said:
     """
     with lending(brain):
         return _said(["--brain", str(brain.root), *words], brain.clock, typed)
+
+
+def door(brain: Brain, verb: str, *, by: str = "mcp:test", **arguments: Any) -> dict[str, Any]:
+    """Return what a client at a door gets from a verb, as it stands in docs/verbs.md.
+
+    Args:
+        brain: The brain, as a daemon lends its own.
+        verb: Its name.
+        by: The client's name.
+        arguments: Of the verb, as the client wrote them.
+
+    Raises:
+        UserError: As the client is told.
+    """
+    return verb_named(verb).call(brain, arguments, Caller(by))
 
 
 # --- a whole brain ----------------------------------------------------------------------------------------------------
@@ -213,6 +230,11 @@ class World:
         """
         with self._here():
             return _said(["--brain", str(self.root), *words], self.clock, typed)
+
+    def door(self, verb: str, *, by: str = "mcp:test", **arguments: Any) -> dict[str, Any]:
+        """Return what a client at a door gets from a verb; see the function `door`."""
+        with self.opened() as brain:
+            return door(brain, verb, by=by, **arguments)
 
     def kill(self, at: int, how: Moment = "before", *words: str) -> bool:
         """Run a command in a process of its own and kill it (SIGKILL) at one of its operations on the disk.

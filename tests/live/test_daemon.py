@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac import hookimpl, verbs
+from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import ModelError, UserError
@@ -23,7 +23,7 @@ from brainiac.library import read_prompt
 from brainiac.pipeline.daemon import answer_one, run_once
 from brainiac.search.search import Recall
 from brainiac.storage.database import RunState, StateDatabase, read_run_state
-from brainiac.verbs import Caller
+from brainiac.testing import door
 from tests.support.living import command, unprivileged
 from tests.support.pipeline import CONFIG, Scripted, advance_until, answer, eventually, make_folder, opened, running
 
@@ -46,15 +46,15 @@ def test_a_door_finds_what_is_still_being_saved(root: Path) -> None:
     """A page is searched as soon as it is heard of, long before it has rested; nor does polling say it is fresh."""
     (root / "system/config.yaml").write_text("inbox: {settle_ms: 60000}\n")
     with running(root) as run:
-        assert not verbs.search(run.brain, "heron", caller=Caller("test")).matches
+        assert not door(run.brain, "search", query="heron")["results"]
         page = run.drop("memory/long_term/concrete/birds.md", "# Birds\n\n- The heron is called Ada. ^a1\n")
-        eventually(lambda: bool(verbs.search(run.brain, "heron", caller=Caller("test")).matches), "the page")
+        eventually(lambda: bool(door(run.brain, "search", query="heron")["results"]), "the page")
         page.write_text("# Birds\n\n- The crane is called Bob. ^a1\n")
-        eventually(lambda: not verbs.search(run.brain, "heron", caller=Caller("test")).matches, "the edit")
+        eventually(lambda: not door(run.brain, "search", query="heron")["results"], "the edit")
         (root / "system/config.yaml").write_text("watch: {polling: true, polling_seconds: 60}\n")
         run.daemon.watcher.check()
         run.drop("memory/long_term/concrete/fish.md", "# Fish\n\n- The pike is called Eve. ^a1\n")
-        assert verbs.search(run.brain, "pike", caller=Caller("test")).matches
+        assert door(run.brain, "search", query="pike")["results"]
 
 
 def test_what_was_dropped_while_no_daemon_ran_is_answered_at_the_start(root: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.events import StatementCorrected
-from brainiac.verbs import Caller, suggest
+from brainiac.testing import door
 from tests.support.browser import (
     NARROW,
     PATHS,
@@ -120,7 +120,7 @@ def test_a_task_can_be_ticked_and_forgotten(browser: Any, daemon: Living, script
 def test_what_waits_is_decided_on_the_page(browser: Any, daemon: Living, script: bool, answer: str) -> None:
     """As by a tick in `memory/review.md`: done once, or left, and asked no more."""
     brain = Brain(daemon.root)
-    suggest(brain, f"{PORTLAND}#^f3k9", "replace", "User lives in Oslo.", caller=Caller("mcp:claude"))
+    door(brain, "suggest", id=f"{PORTLAND}#^f3k9", change="replace", text="User lives in Oslo.")
     brain.close()
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.verbs import Caller, suggest
+from brainiac.testing import door
 from tests.support.browser import NARROW, SECONDS, visiting, windowed, with_and_without_script
 from tests.support.living import Living, events_of, living_brain
 from tests.support.models import write_memory
@@ -36,7 +36,7 @@ def ask_all(root: Path) -> None:
     """Have another wording of each statement proposed."""
     brain = Brain(root)
     for block, text in WISHES.items():
-        suggest(brain, f"{PORTLAND}#^{block}", "replace", text, caller=Caller("mcp:claude"))
+        door(brain, "suggest", id=f"{PORTLAND}#^{block}", change="replace", text=text)
     brain.close()
 
 

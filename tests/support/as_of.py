@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.testing import World
-from brainiac.verbs import VERBS, Caller
 
-DOOR = Caller("api:test")
 HOME = "memory/long_term/concrete/home.md"
 DENTIST = "memory/long_term/concrete/dentist.md"
 
@@ -40,11 +38,10 @@ def found(world: World, query: str, at: str = "") -> list[str]:
 
 
 def through_door(world: World, verb: str, at: str, **arguments: Any) -> str:
-    with world.opened() as brain:
-        try:
-            return json.dumps(VERBS[verb].call(brain, {**arguments, "at": at}, DOOR), ensure_ascii=False)
-        except Exception as error:  # noqa: BLE001 - what is refused is told in words, which are looked through too
-            return str(error)
+    try:
+        return json.dumps(world.door(verb, **arguments, at=at), ensure_ascii=False)
+    except Exception as error:  # noqa: BLE001 - what is refused is told in words, which are looked through too
+        return str(error)
 
 
 def everything(world: World) -> dict[str, bytes]:

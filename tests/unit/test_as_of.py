@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from brainiac import verbs
 from brainiac.history.as_of import standing
-from brainiac.testing import World
-from brainiac.verbs import PERSON, VERBS
-from tests.support.as_of import DENTIST, DOOR, HOME, everything, found, made, page, process, say, through_door
+from brainiac.testing import World, door
+from tests.support.as_of import DENTIST, HOME, everything, found, made, page, process, say, through_door
 from tests.support.openai_server import ChatServer
 from tests.support.openai_server import say as answer
 
@@ -82,8 +80,8 @@ def test_all_reading_verbs(world: World) -> None:
     listed = json.loads(through_door(world, "list", "2025-09-15", path="memory/long_term/concrete"))
     assert {HOME, DENTIST} <= {entry["id"] for entry in listed["entries"]}
     assert any(f"{DENTIST} is gone" in line for line in listed["since"])
-    assert "at" not in VERBS["remember"].schema["properties"]
-    assert "at" not in VERBS["suggest"].schema["properties"]
+    for verb in ("remember", "suggest"):
+        assert f"`at` is no argument of `{verb}`" in through_door(world, verb, "2025-09-15")
 
 
 def test_asking_writes_nothing(world: World) -> None:
@@ -206,7 +204,7 @@ def test_nothing_can_be_written_there(world: World) -> None:
     before = everything(world)
     with world.opened() as brain, standing(brain, "2025-09-15") as then:
         with pytest.raises(BrainiacError, match="as it stood"):
-            verbs.suggest(then, "I live in Leeds.", "replace", "I live in Rome.")
+            door(then, "suggest", id="I live in Leeds.", change="replace", text="I live in Rome.")
         with pytest.raises(BrainiacError, match="as it stood"):
             then.record("thing-happened", by="test")
     assert before == everything(world)
@@ -273,11 +271,11 @@ def test_another_process_makes_a_moment_again(world: World) -> None:
     """A process that has it open sees at once what was forgotten through another one."""
     with world.opened() as brain:
         with standing(brain, "2025-09-15") as then:
-            assert any("shed" in match.hit.text for match in verbs.search(then, "spare key", caller=PERSON).matches)
+            assert "shed" in str(door(then, "search", query="spare key"))
         assert 0 == world.cli("forget", "spare key", "--yes").code
         assert not any("shed" in text for text in found(world, "spare key", "2025-09-15"))
         with standing(brain, "2025-09-15") as then:
-            assert not any("shed" in match.hit.text for match in verbs.search(then, "spare key", caller=PERSON).matches)
+            assert "shed" not in str(door(then, "search", query="spare key"))
             assert not any("shed" in event.user for event in then.short_term().memory.events)
 
 
@@ -324,7 +322,7 @@ def test_a_model_is_asked_of_then(world: World) -> None:
             for name in ("Ada", "Bea"):
                 text = f"# Identity\n\nYour name is {name}.\n"
                 (world.root / "system/core_identity.md").write_text(text)
-                asked = VERBS["ask"].call(brain, {"text": "Where do I live?", "at": "2025-09-15"}, DOOR)
+                asked = door(brain, "ask", text="Where do I live?", at="2025-09-15")
                 assert "You live in Leeds." in json.dumps(asked)
                 [*_, body] = map(json.dumps, server.bodies)
                 assert f"Your name is {name}." in body

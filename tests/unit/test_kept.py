@@ -9,7 +9,6 @@ import pytest
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.page import shareable_text
 from brainiac.testing import World
-from brainiac.verbs import Caller, suggest
 
 DAY = 24 * 3600.0
 STM, REVIEW, TOP = "memory/short_term.md", "memory/review.md", "memory/long_term/"
@@ -279,8 +278,7 @@ def test_what_became_private_while_it_waited_has_its_line_with_the_mark(world: W
     world.save("system/config.yaml", world.tree()["system/config.yaml"] + "\nreview: {max_new: 1}\n")
     say(world, "/remember The bike is blue.")
     promote(world)
-    with world.opened() as brain:
-        suggest(brain, "The bike is blue.", "end", caller=Caller("mcp:helper", "assistant"))
+    world.door("suggest", id="The bike is blue.", change="end")
     told_twice(world)
     assert ([], True) == (asked(world), "1 more waits" in world.tree()[REVIEW])
     [prompt] = [path for path, text in world.tree().items() if path.startswith("inbox/") and text.endswith(f"{OLD}\n")]

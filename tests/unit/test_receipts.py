@@ -177,13 +177,13 @@ def test_a_door_is_not_told_what_the_receipt_of_a_private_page_means(tmp_path: P
     world.save(HOME, "---\nprivate: true\n---\n\n# Home\n\n- My flat is in Graz.\n")
     world.run()
     (receipt,) = (each["id"] for each in receipts_of(world, "Where is my flat?") if each["path"] == HOME)
-    door, told = verbs.Caller("test:client"), []
+    told = []
     with world.opened() as brain:
         assert verbs.fetch(brain, receipt).id == HOME
-        for name in (receipt, "rabc234"):
-            with pytest.raises(UserError) as error:
-                verbs.fetch(brain, name, caller=door)
-            told.append(str(error.value).replace(name, "ID"))
+    for name in (receipt, "rabc234"):
+        with pytest.raises(UserError) as error:
+            world.door("fetch", id=name)
+        told.append(str(error.value).replace(name, "ID"))
     assert told[0] == told[1]
 
 
@@ -229,16 +229,15 @@ def test_what_was_forgotten_is_offered_by_no_receipt(tmp_path: Path) -> None:
             assert said.code == 1, said
             assert re.search(r"that was forgotten on \d{4}-\d\d-\d\d", said.err), said
             assert words not in said.out + said.err
-    with world.opened() as brain:
-        told = []
-        for receipt in (by_words["Pedro"], "rabc234"):
-            for verb in (verbs.fetch, verbs.why):
-                with pytest.raises(UserError) as error:
-                    verb(brain, receipt, caller=verbs.Caller("test:client"))
-                told.append(str(error.value).replace(receipt, "ID"))
-        assert told[:2] == told[2:]
-        with pytest.raises(UserError, match="that was forgotten on"):
-            verbs.fetch(brain, by_words["Pedro"])
+    told = []
+    for receipt in (by_words["Pedro"], "rabc234"):
+        for verb in ("fetch", "why"):
+            with pytest.raises(UserError) as error:
+                world.door(verb, id=receipt)
+            told.append(str(error.value).replace(receipt, "ID"))
+    assert told[:2] == told[2:]
+    with world.opened() as brain, pytest.raises(UserError, match="that was forgotten on"):
+        verbs.fetch(brain, by_words["Pedro"])
     world.cli("undo", "--last")
     world.cli("undo", "--last")
     assert "Pedro" in world.cli("why", by_words["Pedro"]).out

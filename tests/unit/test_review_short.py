@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from brainiac.events import ProposalDecided, ProposalMade
-from brainiac.formats.page import new_memory
-from brainiac.storage.review import find_ticks
 from brainiac.testing import World
-from brainiac.verbs import Caller, suggest
+from brainiac.verbs import suggest
 
 REVIEW, PAGE, DAY = "memory/review.md", "memory/long_term/concrete/home.md", 86400
 ROOMS = "kitchen hall attic cellar study porch garden".split()
@@ -22,19 +20,17 @@ UUID = "01995b2e-7c00-7000-8000-000000000001"
 def world(tmp_path: Path) -> World:
     """A brain with a page of a statement a room."""
     made = World(tmp_path)
-    page = new_memory("Home", uuid=UUID, now="2025-01-01T00:00:00Z", statements=[f"The {r} is red." for r in ROOMS])
-    made.save(PAGE, page)
+    statements = "".join(f"- The {room} is red. ^{room[:2]}{at}a\n" for at, room in enumerate(ROOMS))
+    made.save(PAGE, f"---\nuuid: {UUID}\n---\n# Home\n\n{statements}")
     made.run()
     return made
 
 
-def suggested(world: World, *rooms: str, change: str = "end", by: str = "mcp:helper") -> None:
-    """Have a client suggest that statements ended; or the person themself, by `person`."""
-    with world.opened() as brain:
-        for room in rooms:
-            caller = Caller(by, "person" if by == "person" else "assistant", is_person=by == "person")
-            text = f"The {room} is blue." if change == "replace" else ""
-            suggest(brain, f"The {room} is red.", change, text, caller=caller)  # type: ignore[arg-type]
+def suggested(world: World, *rooms: str, change: str = "end") -> None:
+    """Have a client suggest that statements ended."""
+    for room in rooms:
+        text = f"The {room} is blue." if change == "replace" else ""
+        world.door("suggest", id=f"The {room} is red.", change=change, text=text)
 
 
 def review(world: World) -> str:
@@ -101,7 +97,8 @@ def test_a_line_that_waited_lapses_30_days_after_it_was_shown(world: World) -> N
 def test_what_the_person_asks_for_is_never_held_back(world: World) -> None:
     """F-REV-7: Nor is a prompt's `/forget`; what processes ask for has the room that is theirs."""
     suggested(world, *ROOMS[:5])
-    suggested(world, "porch", by="person")
+    with world.opened() as brain:
+        suggest(brain, "The porch is red.", "end")
     world.drop("forget.md", "/forget garden")
     world.run()
     assert [*ROOMS[:5], "porch"] == asked(world)
@@ -224,7 +221,7 @@ def test_the_settings_say_how_many(world: World) -> None:
     config = world.root / "system/config.yaml"
     world.save("system/config.yaml", config.read_text() + "\nreview: {max_new: 2}\n")
     suggested(world, *ROOMS)
-    assert 2 == len(find_ticks(review(world)))
+    assert ROOMS[:2] == asked(world)
 
 
 def test_the_digest_groups_what_a_run_did_by_page(world: World) -> None:

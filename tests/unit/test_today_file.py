@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac import verbs
 from brainiac.errors import UserError
 from brainiac.events import TreeTidied
 from brainiac.history.rebuild import make_raw
@@ -178,9 +177,8 @@ def test_it_is_neither_searched_nor_consolidated_nor_shown(world: World) -> None
     edit(world, "## Due\n", "## Due\n\nThe zebra is called Ottokar.\n")
     assert [] == world.cli("search", "zebra Ottokar", "--json").json.get("hits", [])
     assert [TODAY] == [path for path, words in world.tree().items() if "Ottokar" in words and "logs/" not in path]
-    caller = verbs.Caller(by="mcp:claude")
-    with world.opened() as brain, pytest.raises(UserError):
-        verbs.fetch(brain, TODAY, caller=caller)
+    with pytest.raises(UserError):
+        world.door("fetch", id=TODAY)
 
 
 def test_forgetting_undoing_and_making_anew_agree_with_it(world: World) -> None:
