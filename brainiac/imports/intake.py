@@ -14,6 +14,7 @@ import os
 import posixpath
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -33,7 +34,7 @@ from brainiac.imports.records import Conversation, Item, Note, exchange_id, note
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.causes import undone_events
-from brainiac.storage.links import title_of_folder
+from brainiac.storage.links import Draft, title_of_folder
 from brainiac.tree import slugify
 
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
@@ -195,10 +196,9 @@ class Intake:
         ]
         if self._is_dry:
             self._dry_pages |= batch.page_of
-        elif changes := batch.changes():
+        elif changes := batch.all_changes():
             # the ids are in the event: by them a second import knows these exchanges
-            episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
-            notes = {path: page.note for path, page in batch.pages.items() if page.note}
+            episodes = {path: tuple(exchanges) for path, exchanges in batch.episodes.items()}
             with self._brain.commit_lock():
                 # another import runs at the same time, or one that was killed left a commit that is finished only now
                 self._brain.committer.finish_pending()
@@ -207,7 +207,7 @@ class Intake:
                     raise ConflictError(sorted(set(pages.values())))
                 if not self.event:
                     self.event = self._brain.record(ImportStarted(source=self._source), by=self._by).id
-                event = ExchangesImported(service=self._service, episodes=episodes, notes=notes)
+                event = ExchangesImported(service=self._service, episodes=episodes, notes=batch.notes)
                 self._brain.commit(event, by=self._by, changes=changes, cause=self.event)
         return outcomes
 
@@ -265,24 +265,27 @@ class Intake:
             The path of the last page.
         """
         while events:
-            page = batch.page(path)
-            if page is None or len(page.text) >= PAGE_CHARACTERS:
+            text = batch.text(path)
+            if text is None or len(text) >= PAGE_CHARACTERS:
                 path = batch.free_path(self._folder(conversation.began_at), title)
                 name = json.dumps(one_line(conversation.id), ensure_ascii=False)
                 moments = conversation.began_at, conversation.ended_at
                 head = self._front_matter(new_id(), *moments, f"conversation: {name}\n")
-                page = Page(None, f"{head}\n# {title} ({SERVICES[self._service]})\n")
-            fitting, room = events[:1], PAGE_CHARACTERS - len(page.text) - len(events[0].user) - len(events[0].ai)
+                text = f"{head}\n# {title} ({SERVICES[self._service]})\n"
+                batch.new(path, text)
+            fitting, room = events[:1], PAGE_CHARACTERS - len(text) - len(events[0].user) - len(events[0].ai)
             for event in events[1:]:  # as many as fit, and at least one
                 if (room := room - len(event.user) - len(event.ai)) < 0:
                     break
                 fitting = [*fitting, event]
             # after the last one there; at the end where there is none
-            last_end = max((placed.end for placed in find_events(page.text)), default=len(page.text))
+            last_end = max((placed.end for placed in find_events(text)), default=len(text))
             rendered = "".join(f"\n{render_exchange(event)}" for event in fitting)
-            text = splice(page.text, end_of_content(page.text, 0, last_end), rendered)
-            batch.change(path, page, text, conversation.ended_at)
-            page.exchanges += [event.id for event in fitting]
+            text = splice(text, end_of_content(text, 0, last_end), rendered)
+            if conversation.ended_at and not batch.is_new(path):
+                text = edit_meta(text, updated_at=conversation.ended_at)
+            batch.write(path, text)
+            batch.episodes.setdefault(path, []).extend(event.id for event in fitting)
             batch.page_of |= {event.id: path for event in fitting}
             events = events[len(fitting) :]
         return path
@@ -308,9 +311,9 @@ class Intake:
             ExchangesImported.kind,
             self._undone,
         )
-        present, imported_hash = batch.page(path), rows[0][0] if rows else ""
+        present, imported_hash = batch.text(path), rows[0][0] if rows else ""
         is_deleted_here = bool(imported_hash) and present is None
-        if path in batch.pages or is_deleted_here:
+        if path in batch.notes or is_deleted_here:
             return outcome(known=1, path=path)
         try:
             text = self._note_text(note, uuid, path, present)
@@ -319,10 +322,10 @@ class Intake:
         # the same text as the last import wrote: whatever a person made of it since stays
         if _hash(text) == imported_hash:
             return outcome(known=1, path=path)
-        if present is not None and _hash(present.text) != imported_hash:
+        if present is not None and _hash(present) != imported_hash:
             return outcome(reason=f"{path} was changed here since; it stays as it is", path=path)
-        batch.change(path, present or Page(None, ""), text)
-        batch.pages[path].note = uuid
+        batch.write(path, text)
+        batch.notes[path] = uuid
         if note.original:
             batch.files[path.removesuffix(".md")] = note.original
         return outcome(taken=1, reason=note.remark, path=path)
@@ -358,7 +361,7 @@ class Intake:
         self._taken_paths = set(map(_folded, pages.values()))
         return pages
 
-    def _note_text(self, note: Note, uuid: str, path: str, present: Page | None) -> str:
+    def _note_text(self, note: Note, uuid: str, path: str, present: str | None) -> str:
         """Return the text of a note's page: a note or document with the keys that it lacks, any other text as a quote.
 
         Args:
@@ -372,7 +375,7 @@ class Intake:
         """
         text, at = redact(self._brain, note.text), note.at or note.file_at
         if present and not note.at:  # a later import must not give it another date
-            at = str(split(present.text, path)[0].get("created_at") or "")
+            at = str(split(present, path)[0].get("created_at") or "")
         front_matter = self._front_matter(uuid, at, at)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
@@ -400,24 +403,7 @@ class Intake:
         )
 
 
-@dataclass(slots=True)
-class Page:
-    """A page as a commit will leave it.
-
-    Attributes:
-        before: Its text on the disk; None for a new page.
-        text: Its text after the commit.
-        exchanges: Ids of the exchanges that the commit adds to it.
-        note: Id of the note that the commit makes it of; "" for a page of exchanges.
-    """
-
-    before: str | None
-    text: str
-    exchanges: list[str] = field(default_factory=list)
-    note: str = ""
-
-
-class _Batch:
+class _Batch(Draft):
     """The pages that one commit makes and changes.
 
     Args:
@@ -425,36 +411,29 @@ class _Batch:
         service_folder: The folder of the service.
 
     Attributes:
-        pages: By path.
+        episodes: Ids of the exchanges that are added to a page, by its path.
+        notes: Id of the note that a page is made of, by its path.
         page_of: Path of the page of each exchange that is added, by its id.
         files: Contents of the imported documents that stand beside their pages, by path.
     """
 
     def __init__(self, brain: Brain, service_folder: str) -> None:
+        super().__init__(brain)
         self._brain, self._service_folder = brain, service_folder
-        self.pages: dict[str, Page] = {}
+        self.episodes: dict[str, list[str]] = {}
+        self.notes: dict[str, str] = {}
         self.page_of: dict[str, str] = {}
         self.files: dict[str, bytes] = {}
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
-    def page(self, path: str) -> Page | None:
-        """Return a page with the changes of this batch so far; None for the path "", no page, or an unreadable one."""
-        if not path:
-            return None
-        if path in self.pages:
-            return self.pages[path]
-        try:
-            text = self._brain.read_page(path)
-        except FormatError:
-            return None
-        return None if text is None else Page(before=text, text=text)
-
-    def change(self, path: str, page: Page, text: str, updated_at: str = "") -> None:
-        """Give a page a text in this batch; a page on the disk gets `updated_at`, where given."""
-        if page.before is not None and text != page.text and updated_at:
-            text = edit_meta(text, updated_at=updated_at)
-        page.text = text
-        self.pages[path] = page
+    def text(self, path: str) -> str | None:
+        """Return a page's text in this batch so far; None for the path "", no page, or an unreadable one."""
+        if path and path not in self._before:
+            text = None
+            with suppress(FormatError):
+                text = self._brain.read_page(path)
+            self._before[path], self._after[path] = None if text is None else text.encode(), text
+        return self.read(path) if path else None
 
     def free_path(self, folder: str, title: str) -> str:
         """Return a path in a folder that no file and no page of the batch has."""
@@ -468,19 +447,18 @@ class _Batch:
         self._names[folder].add(name)
         return f"{folder}/{name}.md"
 
-    def changes(self) -> list[Change]:
+    def all_changes(self) -> list[Change]:
         """Return the changes of the commit, with an index page for each folder that has none yet."""
-        made: list[tuple[str, str | bytes | None, str | bytes]] = []
-        made += ((path, page.before, page.text) for path, page in self.pages.items())
-        made += ((path, self._brain.read(path), content) for path, content in self.files.items())
-        changes = [write(path, before, after) for path, before, after in made if before != after]
+        files = ((path, self._brain.read(path), content) for path, content in self.files.items())
+        changes = self.changes(indexes="none")
+        changes += (write(path, before, after) for path, before, after in files if before != after)
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
         """Yield the index pages that the service's folders lack; their lists of entries are made elsewhere."""
         root, now = self._brain.tree.relative(self._brain.tree.long_term), iso(self._brain.clock.now())
         top = self._service_folder
-        above = (PurePosixPath(path).parents for path in self.pages if path.startswith(f"{top}/"))
+        above = (PurePosixPath(path).parents for path in self.edited if path.startswith(f"{top}/"))
         folders = {str(folder) for parents in above for folder in parents}
         for folder in sorted(folder for folder in folders if folder.startswith(f"{root}/events/")):
             if self._brain.read(index := f"{folder}/_index.md") is None:

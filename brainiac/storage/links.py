@@ -1,5 +1,7 @@
 """What follows from a change of pages: links in a text that moves (docs/format.md, F-LNK), `mentions`, index pages.
 
+`Draft` has the edits of one commit, with all of that.
+
 While a promotion decides, links to files of the brain are paths from the root, `/memory/…`, so that the same link is
 the same text whatever file it comes from; on a page they are relative to the page.
 """
@@ -11,18 +13,20 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
+from typing import Literal
 
 from brainiac.clock import iso
-from brainiac.events import Change, PathKind, create, new_id, remove, update
+from brainiac.events import Change, PathKind, create, move, new_id, remove, update
 from brainiac.formats.authors import PERSON
 from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.formats.markdown import PRIVATE, Link, decode_text, find_events, retarget_links, without_link_targets
-from brainiac.formats.page import Memory, is_private_note, parse_memory, readable_memory, shareable_text
+from brainiac.formats.page import Memory, MemoryDocument, is_private_note, parse_memory, readable_memory, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
-from brainiac.storage.pages import INDEX, linked_path
+from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.store import Store
 from brainiac.storage.today import without_ours
 from brainiac.text.tokens import as_sentence, pieces
@@ -375,56 +379,197 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
-# --- edits with what follows from them ------------------------------------------------------------------------------
+# --- what one commit changes ----------------------------------------------------------------------------------------
 
 
-class Edits:
-    """The planned texts of files that become one commit; each is read once, and no file that changed is overwritten.
+class Draft:
+    """The files that one commit changes: each is read once, edited in memory, and not written where it changed since.
+
+    A path is always that which a file has before the commit.
 
     Args:
         store: The brain.
+        pages: The pages as they were decided on, or None; other files are read when they are first asked for.
+
+    Attributes:
+        moved: The path that each file that moves will have.
+    """
+
+    def __init__(self, store: Store, pages: PageSet | None = None) -> None:
+        self._store, self._known = store, pages
+        self._before: dict[str, bytes | None] = {}
+        self._after: dict[str, str | None] = {}
+        self._documents: dict[str, MemoryDocument] = {}  # what `page` returned
+        self.moved: dict[str, str] = {}
+
+    def read(self, path: str) -> str | None:
+        """Return a file's text as edited so far; None where there is no file, or it is to be removed."""
+        # read from the tree once: the commit is refused where the file changes afterwards
+        if path not in self._before:
+            page = self._known.pages.get(path) if self._known else None
+            before = self._before[path] = self._store.read(path) if page is None else page.text.encode()
+            self._after[path] = None if before is None else decode_text(before)
+        return self._after[path]
+
+    def page(self, path: str) -> MemoryDocument | None:
+        """Return a page as edited so far; None where there is no such page.
+
+        Raises:
+            FormatError: The file at this path is no page that may be changed.
+        """
+        if path not in self._before and self._known is None:
+            text = self._store.read_page(path)  # raises for what is no UTF-8, and for what is no file
+            if text is not None:
+                self._documents[path] = MemoryDocument(text, path)
+            self._before[path], self._after[path] = None if text is None else text.encode(), text
+        if (text := self.read(path)) is None:
+            return None
+        if path not in self._documents or str(self._documents[path]) != text:
+            self._documents[path] = MemoryDocument(text, path)
+        return self._documents[path]
+
+    def write(self, path: str, text: str | None) -> None:
+        """Give a file another text; None removes it, if there is one."""
+        if text != self.read(path):
+            self._after[path] = text
+
+    def new(self, path: str, text: str) -> None:
+        """Make a file; the commit is refused where there is one by then."""
+        self._before[path], self._after[path] = None, text
+
+    def put(self, page: MemoryDocument) -> None:
+        """Write a page."""
+        self.write(page.memory.path, str(page))
+        self._documents[page.memory.path] = page
+
+    def move(self, path: str, to: str) -> None:
+        """Move a file."""
+        self.read(path)
+        self.moved[path] = to
+
+    def place(self, path: str) -> str:
+        """Return the path that a file will have."""
+        return self.moved.get(path, path)
+
+    def is_new(self, path: str) -> bool:
+        """Return whether there is no such file yet."""
+        return self._before.get(path) is None
+
+    @property
+    def edited(self) -> list[str]:
+        """The files that are made, removed, moved, or get another text."""
+        return [
+            path
+            for path, before in self._before.items()
+            if path in self.moved or self._after[path] != (None if before is None else decode_text(before))
+        ]
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Take all edits of the block back where it raises: they are made all, or none."""
+        before = dict(self._before), dict(self._after), dict(self.moved)
+        try:
+            yield
+        except BaseException:
+            self._before, self._after, self.moved = before
+            raise
+
+    def repair_links(
+        self, paths: Iterable[str], by_hand: Mapping[str, str] | None = None, hidden: Iterable[str] = ()
+    ) -> None:
+        """Have the links on pages lead to the pages with their uuids, and to where files were moved or will be.
+
+        Args:
+            paths: Of the pages whose links to repair.
+            by_hand: Old path to new one, of a page that a person moved.
+            hidden: Paths besides those of private pages that no open page is told.
+        """
+        pages, by_hand = self._known or self._store.pages(), by_hand or {}
+        former = {new: old for old, new in by_hand.items()}
+        places = {uuid: self.place(path) for uuid, path in pages.path_by_uuid.items()}
+        hidden = {*hidden, *(self.place(path) for path, page in pages.pages.items() if page.is_private)}
+        for path in paths:
+            if (text := self.read(path)) is not None:
+                # on the moved page itself a person's links to private pages go on leading there
+                not_named = hidden & {path} if path in former else hidden
+                text = with_repaired_links(
+                    text,
+                    was=former.get(path, path),
+                    now=self.place(path),
+                    moved={**by_hand, **self.moved},
+                    places=places,
+                    is_standing=self._store.tree.holds,
+                    is_hidden=not_named.__contains__,
+                )
+                self.write(path, text)
+
+    def begin_folders(self) -> None:
+        """Make the index pages that the folders of new and moved pages lack; present ones are derived later."""
+        holds = self._store.tree.holds
+        pages = [
+            change
+            for change in self._planned()
+            if change.path.startswith(self._top)
+            and change.op in ("create", "move")
+            and not holds(f"{posixpath.dirname(change.path)}/{INDEX}")
+        ]
+        for change in Folders(self._store, pages, is_whole=False).changes() if pages else ():
+            if change.op == "create" and self.read(change.path) is None:
+                self.write(change.path, decode_text(change.after or b""))
+
+    def changes(
+        self, *, indexes: Literal["whole", "entries", "none"] = "whole", related: Iterable[tuple[str, str]] = ()
+    ) -> list[Change]:
+        """Return the changes for the commit, with the index pages of the folders in which pages change.
+
+        Args:
+            indexes: Whether every entry on them is made anew, those of the changed pages, or none: they are derived
+                after the commit.
+            related: See `Folders`.
+        """
+        changes = list(self._planned())
+        pages = [change for change in changes if change.path.startswith(self._top)] if indexes != "none" else []
+        derived = Folders(self._store, pages, related, is_whole=indexes == "whole").changes() if pages else []
+        # what is planned for index pages is in what is derived
+        paths = {change.path for change in derived}
+        return [*(change for change in changes if change.path not in paths), *derived]
+
+    @property
+    def _top(self) -> str:
+        return self._store.tree.relative(self._store.tree.long_term) + "/"
+
+    def _planned(self) -> Iterator[Change]:
+        """Yield the changes of the edited files."""
+        for path in self.edited:
+            before, after = self._before[path], self._after[path]
+            if before is None:
+                yield create(path, after or "")
+            elif after is None:
+                yield remove(path, before)
+            elif path in self.moved:
+                yield move(path, self.moved[path], before, after)
+            else:
+                yield update(path, before, after)
+
+
+class Edits(Draft):
+    """A draft that takes out or rewords what `Today.md` may repeat.
 
     Attributes:
         actions: For each edit that was given one a sentence for a person.
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._before: dict[str, bytes | None] = {}
-        self._after: dict[str, str | None] = {}
+        super().__init__(store)
         self.actions: list[str] = []
 
-    def read(self, path: str) -> str | None:
-        """Return a file's text as planned so far; None where there is no file, or it is to be removed."""
-        # read from the tree once: the commit is refused where the file changes afterwards
-        if path not in self._before:
-            before = self._before[path] = self._store.read(path)
-            self._after[path] = None if before is None else decode_text(before)
-        return self._after[path]
-
     def write(self, path: str, text: str | None, action: str = "") -> None:
-        """Plan the new text of a file; None removes it, if there is one."""
+        """Give a file another text; None removes it, if there is one; `action` says why."""
         if text == self.read(path):
             return
-        self._after[path] = text
+        super().write(path, text)
         today = self._store.tree.relative(self._store.tree.today)
         if path != today and (told := self.read(today)):  # it may repeat what changes, and is written anew afterwards
-            self._after[today] = without_ours(told) or None
+            super().write(today, without_ours(told) or None)
         if action:
             self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")
-
-    def changes(self) -> list[Change]:
-        """Return the changes of the planned files and of the index pages of their folders."""
-        changes = []
-        for path, before in self._before.items():
-            after = self._after[path]
-            if before is None and after is not None:
-                changes.append(create(path, after))
-            elif before is not None and decode_text(before) != after:
-                changes.append(remove(path, before) if after is None else update(path, before, after))
-        top = self._store.tree.relative(self._store.tree.long_term) + "/"
-        pages = [change for change in changes if change.path.startswith(top)]
-        indexes = Folders(self._store, pages).changes() if pages else []
-        # what is planned for index pages is in what is derived
-        derived = {change.path for change in indexes}
-        return [*(change for change in changes if change.path not in derived), *indexes]

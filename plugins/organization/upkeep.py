@@ -21,14 +21,13 @@ from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.history.digest import write_digest
 from brainiac.history.why import folded
 from brainiac.llm.gate import Gate, is_hidden
-from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
+from brainiac.storage.links import MENTIONS, Draft, Mentions
 from brainiac.storage.pages import PageSet, linked_path
 from brainiac.storage.proposals import UNDONE, asked_before, asking, lapses, room_for
 from brainiac.storage.review import decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
-from .actions import NAME, Action, Draft, derive_manifests, folders_of
-from .run import ATTEMPTS, organize, text_digest
+from .run import ATTEMPTS, NAME, Action, carry_out, derive_manifests, folders_of, organize, text_digest
 from .usage import UsageHistory, read_history
 
 EVERY_HOURS = 4  # a run also where each quiet is short
@@ -255,7 +254,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
 
 
 def repair_links(brain: Brain, pages: PageSet, paths: Iterable[str], moved: Mapping[str, str] | None = None) -> None:
-    """Give the links on pages the path of the page with their uuid, or that a file was moved to, in one commit.
+    """Have links on pages lead to the page with their uuid, or to where a person moved a file, in one commit.
 
     Args:
         brain: The brain.
@@ -266,29 +265,11 @@ def repair_links(brain: Brain, pages: PageSet, paths: Iterable[str], moved: Mapp
     Raises:
         ConflictError: Somebody saved one of them meanwhile; nothing was changed.
     """
-    moved = moved or {}
-    old_paths = {new: old for old, new in moved.items()}
-    hidden = {path for path, page in pages.pages.items() if page.is_private}
-    hidden.update(path for path in old_paths if is_hidden(brain.tree, path))
-    changes = []
-    for path in sorted(paths):
-        before = pages.pages[path].text if path in pages.pages else brain.read_text(path)
-        if before is None:
-            continue
-        after = with_repaired_links(
-            before,
-            was=old_paths.get(path, path),
-            now=path,
-            moved=moved,
-            places=pages.path_by_uuid,
-            is_standing=brain.tree.holds,
-            # on the moved page itself a person's links to private pages go on leading there
-            is_hidden=hidden.__contains__ if path not in old_paths else (hidden & {path}).__contains__,
-        )
-        if after != before:
-            changes.append(update(path, before, after))
-    if changes:
-        brain.commit(events.TreeTidied(what="links", moved=moved), by=NAME, changes=changes)
+    draft = Draft(brain, pages)
+    hidden = [path for path in (moved or {}).values() if is_hidden(brain.tree, path)]
+    draft.repair_links(sorted(paths), moved, hidden)
+    if changes := draft.changes(indexes="none"):
+        brain.commit(events.TreeTidied(what="links", moved=moved or {}), by=NAME, changes=changes)
 
 
 def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> bool:
@@ -414,9 +395,9 @@ def _changes_for(brain: Brain, proposal: events.ProposalRecord) -> _Revision:
             texts = [pages.memories[path].text if path in pages.memories else None for path in paths]
             # the person agreed to a change of the pages as they were then
             if [text is not None and text_digest(text) for text in texts] == [digest for *_, digest in proposal.pages]:
-                draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
-                draft.carry_out([Action(proposal.action, paths, proposal.target)])
-                return draft.changes(), tuple(draft.statements)
+                actions = [Action(proposal.action, paths, proposal.target)]
+                draft, statements = carry_out(brain, pages, actions, lambda path: history.is_resting(path, now))
+                return draft.changes(indexes="none"), statements
     return [], ()
 
 
@@ -426,11 +407,8 @@ def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProp
     Nothing where the statement was changed meanwhile. Of another wording of a statement that a process wrote there is a
     record too, so that processes may go on changing it.
     """
-    pages = brain.pages()
-    path, statement = (
-        pages.path_by_uuid.get(proposal.page, proposal.path),
-        pages.statement(proposal.page, proposal.block),
-    )
+    draft, statement = Draft(brain, pages := brain.pages()), pages.statement(proposal.page, proposal.block)
+    path = pages.path_by_uuid.get(proposal.page, proposal.path)
     page, old = pages.memories.get(path), statement.text if statement and not statement.is_history else ""
     if proposal.block and (page is None or not old or text_hash(old) != proposal.hash):
         return [], ()
@@ -438,12 +416,11 @@ def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProp
         assert page is not None  # it has a block id
         # a block id names a statement of the same page
         replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
-        document = MemoryDocument(page.text, path).retire(proposal.block, proposal.on, replaced_by)
-        return [pages.change(path, str(document)), *without_fact(brain, old)], ()
+        draft.put(MemoryDocument(page.text, path).retire(proposal.block, proposal.on, replaced_by))
+        return [*draft.changes(indexes="none"), *without_fact(brain, old)], ()
     is_private_by_now = any(map(Gate(brain, is_remote=True).is_private_by_now, proposal.sources))
-    if is_private_by_now > proposal.is_private or (
-        page and not proposal.block and page.is_private != proposal.is_private
-    ):
+    is_elsewhere = page and not proposal.block and page.is_private != proposal.is_private
+    if is_private_by_now > proposal.is_private or is_elsewhere:
         return [], ()  # its words, or its page, became private since, or open
     others = (other for other in pages.memories.values() if other.is_private == proposal.is_private)
     standing = (row.text for other in others for row in other.current_statements)
@@ -451,15 +428,17 @@ def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProp
         return [], ()  # it was said again, and stands by now
     privacy: dict[str, Any] = {"private": True} if proposal.is_private else {}
     now = iso(brain.clock.now())
-    text = page.text if page else new_memory(proposal.title, uuid=new_id(), now=now, **privacy)
-    document = MemoryDocument(text, path)
+    if not page:
+        draft.new(path, new_memory(proposal.title, uuid=new_id(), now=now, **privacy))
+    document = MemoryDocument(draft.read(path) or "", path)
     block = document.block_id_for(proposal.text)
     document = document.add_statement(proposal.text, block)
     replaced = None
     if proposal.block:
         document = document.retire(proposal.block, proposal.on, block)
         replaced = events.StatementRef(block=proposal.block, hash=proposal.hash, history=proposal.block)
-    changes = [pages.change(path, str(document))]
+    draft.put(document)
+    changes = draft.changes(indexes="none")
     if statement and not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(

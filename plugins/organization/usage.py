@@ -23,7 +23,7 @@ from brainiac.formats.page import Memory
 from brainiac.host.hookspecs import StaleItem
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.pages import INDEX, PageSet
-from brainiac.storage.projection import ORIGIN, Projection
+from brainiac.storage.projection import ORIGIN
 
 WINDOW_DAYS = 30  # citations count together for so long
 REST_SECONDS = 60  # what a person edited within this is left out of a run
@@ -108,16 +108,9 @@ def read_history(brain: Brain) -> UsageHistory:
                 history.edited[path] = at
             if op in ("create", "move"):
                 history.placed.add(path)
-    _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
-    return history
-
-
-def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
-    """Add what earlier runs counted and did: `used`, `cited`, `together`, `unlinked` and `asked`.
-
-    `cited` and `together` are counted since a moment, the others over all runs. A run that linked or moved pages sets
-    their counts to 0: only later citations may lead to the same again.
-    """
+    # What earlier runs counted and did. `cited` and `together` are counted within the window, the others over all runs.
+    # A run that linked or moved pages sets their counts to 0: only later citations may lead to the same again.
+    since = iso(brain.clock.now() - timedelta(days=WINDOW_DAYS))
     history.used = dict(projection.query("SELECT page, max(day) FROM uses WHERE other = '' GROUP BY page"))
     undone = {event for (event,) in projection.query("SELECT undone FROM undoings")}
     for run, at, asked, done in projection.query("SELECT event, at, asked, done FROM runs ORDER BY event"):
@@ -138,6 +131,7 @@ def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None
             elif action == "move":
                 for page in pages:
                     history.cited.pop(page, None)
+    return history
 
 
 # --- what the access log says ------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import likeness, words
 
 from .apply import Candidate
-from .draft import Draft
+from .draft import MemoryDraft
 from .filing import conversation_of
 from .known import names_in, near_hits
 
@@ -63,7 +63,7 @@ class Marked:
 
 
 def marked_candidates(
-    brain: Brain, draft: Draft, events: Sequence[StmEvent], lines: Mapping[str, str], origins: LinkOrigins
+    brain: Brain, draft: MemoryDraft, events: Sequence[StmEvent], lines: Mapping[str, str], origins: LinkOrigins
 ) -> list[Candidate]:
     """Return a candidate for all marked words of events that no earlier run has decided on, oldest first.
 
@@ -165,7 +165,7 @@ def other_tellings(brain: Brain, text: str, exchange: str) -> list[Hit]:
 # --- the page of marked words --------------------------------------------------------------------------------------
 
 
-def _page_for(brain: Brain, draft: Draft, marked: Marked) -> PageRef:
+def _page_for(brain: Brain, draft: MemoryDraft, marked: Marked) -> PageRef:
     """Return the page for marked words.
 
     Several lines get a page of their own; a heading with numbered steps below it becomes a skill. A single line goes to

@@ -1,12 +1,11 @@
-"""The pages that a promotion changes: read when first needed, changed in memory, written by its one commit."""
+"""The pages that a promotion changes, as its draft has them, and what is asked of them while it decides."""
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import count
@@ -15,15 +14,13 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
-from brainiac.events import Change, create, new_id, remove, update
+from brainiac.events import new_id
 from brainiac.formats.authors import PERSON, author_of_statement
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.history.forget import is_bare
 from brainiac.history.why import folded
-from brainiac.llm.schemas import Page
-from brainiac.storage.links import MENTIONS, Mentions, with_rooted_links
+from brainiac.storage.links import MENTIONS, Draft, Mentions, with_rooted_links
 from brainiac.storage.pages import PageSet
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.dates import format_date
@@ -31,7 +28,7 @@ from brainiac.text.tokens import likeness
 
 USER = "User"  # what models call the person: the subject of most pages
 SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
-MAX_TAGS, MAX_ALIASES = 12, 12
+MAX_NAMES = 12  # tags, or aliases, of a page
 MAX_UNDIVIDED = 20  # statements that read well without headings
 
 
@@ -95,79 +92,7 @@ class NewPage:
         return "private" in self.meta
 
 
-@dataclass(slots=True)
-class PageDraft:
-    """One page with the changes of this run.
-
-    Attributes:
-        before: Its text as it was read; None for a new page.
-        document: Its text with the changes so far.
-        written_at: When its file was last written, ISO 8601 UTC; "" for a new page.
-        sources: Exchange ids to add to its front matter, in order (a dictionary without values).
-        tags: Tags to add, likewise.
-        aliases: Aliases to add, likewise.
-        reinforced: How many of its statements were said again.
-        importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
-        answer: A model's answer about its name and order; None where none was asked.
-        summary: The summary that an operation gave it; "" for none.
-        may_be_empty: Whether a stand-in was taken out of it, so that it is removed if nothing is left.
-    """
-
-    before: str | None
-    document: MemoryDocument
-    written_at: str = ""
-    sources: dict[str, None] = field(default_factory=dict)
-    tags: dict[str, None] = field(default_factory=dict)
-    aliases: dict[str, None] = field(default_factory=dict)
-    reinforced: int = 0
-    importance: str = ""
-    answer: Page | None = None
-    summary: str = ""
-    may_be_empty: bool = False
-
-    @property
-    def current(self) -> list[Statement]:
-        """Its statements that hold now."""
-        return self.document.memory.current_statements
-
-    def wants_headings(self, kind: str) -> bool:
-        """Whether it is of `concrete/` and has many statements and no headings; a person's own are not added to."""
-        return kind == "concrete" and len(self.current) > MAX_UNDIVIDED and not self.document.is_divided
-
-    def finished(self, now: str, mentions: Mentions) -> MemoryDocument:
-        """Return the page with its front matter brought up to date.
-
-        Args:
-            now: ISO 8601 UTC.
-            mentions: The pages that it may name.
-        """
-        document, memory = self.document, self.document.memory
-        if str(document) == self.before and not self.reinforced and not self.sources:
-            return document
-        keys: dict[str, object] = {"updated_at": now}
-        for key, added in (("sources", list(self.sources)), ("aliases", list(self.aliases)[:MAX_ALIASES])):
-            present = memory.meta.get(key) or []
-            if isinstance(present, list):  # else a person wrote something else under this key: it is theirs
-                items = [str(item) for item in present if item]
-                keys |= {key: [*items, *new]} if (new := [item for item in added if item not in items]) else {}
-        if tags := [tag for tag in self.tags if tag not in memory.tags]:
-            keys["tags"] = [*memory.tags, *tags][:MAX_TAGS]
-        if self.reinforced:
-            keys["reinforcement_count"] = memory.reinforcement_count + self.reinforced
-        # only "high" is noted: Organization asks before it archives such a page
-        if self.importance == "high" and not memory.meta.get("importance"):
-            keys["importance"] = self.importance
-        # a person's word for it is not replaced
-        if self.answer and self.answer.emotion and memory.emotion in ("", "neutral"):
-            keys["emotion"] = self.answer.emotion
-        if summary := (self.answer and one_line(self.answer.summary)) or self.summary:
-            keys["summary"] = summary
-        if (links := mentions.renewed(memory)) is not None:
-            keys[MENTIONS] = links
-        return document.with_missing_keys(new_id(), self.written_at or now).set_meta(**keys)
-
-
-class Draft:
+class MemoryDraft(Draft):
     """All pages as one promotion will leave them.
 
     Args:
@@ -176,13 +101,14 @@ class Draft:
         new_pages: The pages that the run begins, by path; added to.
 
     Attributes:
-        page_drafts: The pages that are changed, by path.
+        emptied: Pages from which a stand-in was taken out: one of them goes if nothing is left on it.
     """
 
     def __init__(self, brain: Brain, log: StatementLog, new_pages: dict[str, NewPage] | None = None) -> None:
+        super().__init__(brain)
         self.brain, self.log = brain, log
         self.new_pages = {} if new_pages is None else new_pages
-        self.page_drafts: dict[str, PageDraft] = {}
+        self.emptied: set[str] = set()
 
     @cached_property
     def pages(self) -> PageSet:
@@ -191,55 +117,28 @@ class Draft:
 
     # --- finding ----------------------------------------------------------------------------------------
 
-    def page(self, path: str) -> PageDraft | None:
-        """Return the draft of a page that exists or was added; None where there is no such page.
+    def opened(self, path: str) -> MemoryDocument:
+        """Return a page as edited so far; one that does not exist is begun as `new_pages` says."""
+        if page := self.page(path):
+            return page
+        new_page, now = self.new_pages[path], iso(self.brain.clock.now())
+        self.write(path, new_memory(new_page.title, uuid=new_id(), now=now, **new_page.meta))
+        return self.opened(path)
 
-        Raises:
-            FormatError: The file at this path is no page that may be changed.
-        """
-        if path not in self.page_drafts:
-            text = self.brain.read_page(path)
-            if text is None:
-                return None
-            self.page_drafts[path] = PageDraft(text, MemoryDocument(text, path), self.brain.written_at(path))
-        return self.page_drafts[path]
-
-    def opened(self, path: str) -> PageDraft:
-        """Return the draft of a page; one that does not exist is begun as `new_pages` says."""
-        if page_draft := self.page(path):
-            return page_draft
-        page, now = self.new_pages[path], iso(self.brain.clock.now())
-        return self.add(path, new_memory(page.title, uuid=new_id(), now=now, **page.meta))
-
-    def add(self, path: str, text: str) -> PageDraft:
-        """Add a new page with its text."""
-        self.page_drafts[path] = PageDraft(before=None, document=MemoryDocument(text, path))
-        return self.page_drafts[path]
-
-    @contextmanager
-    def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
-        """Give pages their former content where the block raises: a step changes all of its pages or none."""
-        before = {
-            path: replace(page, sources=dict(page.sources), tags=dict(page.tags), aliases=dict(page.aliases))
-            for path in paths
-            if (page := self.page_drafts.get(path))
-        }
-        try:
-            yield
-        except BaseException:
-            for path in paths:
-                self.page_drafts.pop(path, None)
-            self.page_drafts |= before
-            raise
+    @property
+    def read_pages(self) -> dict[str, Memory]:
+        """The pages that were opened until now, as edited so far."""
+        return {path: page.memory for path in self._after if (page := self.page(path))}
 
     def memories(self, *, is_private: bool) -> Iterator[Memory]:
         """Yield the pages that a decision may rest on, private ones or the others, with the changes so far."""
+        opened = self.read_pages
         for path, memory in self.pages.memories.items():
             if memory.is_private == is_private and not memory.is_off_record:
-                yield self.page_drafts[path].document.memory if path in self.page_drafts else memory
-        for path, page_draft in self.page_drafts.items():
-            if path not in self.pages.memories and page_draft.document.memory.is_private == is_private:
-                yield page_draft.document.memory
+                yield opened.get(path, memory)
+        for path, memory in opened.items():
+            if path not in self.pages.memories and memory.is_private == is_private:
+                yield memory
 
     def path_of_name(self, name: str, *, is_private: bool) -> str:
         """Return the path of the page of a person, project or thing by its title or alias; "" where there is none."""
@@ -287,12 +186,10 @@ class Draft:
 
     def statement(self, statement_id: str) -> CurrentStatement | None:
         """Return the current statement of an id; None where there is none, or its page is off the record."""
-        uuid_or_path, _, _ = statement_id.partition("#")
-        added = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
-        path_of_added = {memory.uuid: memory.path for memory in added}.get(uuid_or_path, uuid_or_path)
-        path = self.pages.path_by_uuid.get(uuid_or_path, path_of_added)
-        page_draft = self.page_drafts.get(path)
-        memory = page_draft.document.memory if page_draft else self.pages.memories.get(path)
+        uuid_or_path, opened = statement_id.partition("#")[0], self.read_pages
+        path_of_added = {memory.uuid: path for path, memory in opened.items() if self.is_new(path)}
+        path = self.pages.path_by_uuid.get(uuid_or_path, path_of_added.get(uuid_or_path, uuid_or_path))
+        memory = opened.get(path, self.pages.memories.get(path))
         if memory is None or memory.is_off_record:
             return None
         return next((current for current in self.statements_of(memory) if current.id == statement_id), None)
@@ -331,27 +228,52 @@ class Draft:
                 return path
             names.add(posixpath.basename(path).casefold())
 
-    def mentions(self) -> Mentions:
-        """Return what finds the pages that texts name, as the run leaves them."""
-        drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
-        return Mentions((self.pages.memories | drafted).values(), self.pages.root)
-
     # --- what the commit is to write ----------------------------------------------------------------------
 
-    def changes(self) -> list[Change]:
-        """Return the changes of files for the commit; the pages get the present moment as `updated_at`."""
-        changes: list[Change] = []
-        mentions, now = self.mentions(), iso(self.brain.clock.now())
-        for path, page_draft in sorted(self.page_drafts.items()):
-            text = str(page_draft.finished(now, mentions))
-            is_empty = page_draft.may_be_empty and is_bare(page_draft.document.memory)
-            if page_draft.before is None:
-                changes.append(create(path, text))
-            elif is_empty and not self.log.touched_at(path):  # a page on which no person ever wrote
-                changes.append(remove(path, page_draft.before))
-            elif text != page_draft.before:
-                changes.append(update(path, page_draft.before, text))
-        return changes
+    def finish(self) -> Mentions:
+        """Bring the front matter of the changed pages up to date; a page that was emptied goes.
+
+        Returns:
+            What finds the pages that texts name, as the run leaves them.
+        """
+        mentions = Mentions((self.pages.memories | self.read_pages).values(), self.pages.root)
+        now = iso(self.brain.clock.now())
+        for path in self.edited:
+            page = self.opened(path)
+            # no page on which a person ever wrote
+            if path in self.emptied and is_bare(page.memory) and not self.log.touched_at(path):
+                self.write(path, None)
+                continue
+            written = now if self.is_new(path) else self.brain.written_at(path)
+            links = mentions.renewed(page.memory)
+            keys = {"updated_at": now} | ({} if links is None else {MENTIONS: links})
+            self.put(page.with_missing_keys(new_id(), written).set_meta(**keys))
+        return mentions
+
+
+def with_added(
+    page: MemoryDocument, meta: Mapping[str, object] | None = None, **added: Iterable[str]
+) -> MemoryDocument:
+    """Return a page with keys of front matter, and further items in its lists: at most `MAX_NAMES` tags and aliases."""
+    keys = dict(meta or {})
+    for key, items in added.items():
+        present = page.memory.tags if key == "tags" else page.memory.meta.get(key) or ()
+        if isinstance(present, list | tuple):  # else a person wrote something else under this key: it is theirs
+            listed = [str(item) for item in present if item]
+            new = [item for item in dict.fromkeys(items) if item not in listed]
+            if new := new if key == "sources" else new[: max(0, MAX_NAMES - len(listed))]:
+                keys[key] = [*listed, *new]
+    return page.set_meta(**keys) if keys else page
+
+
+def reinforced(page: MemoryDocument) -> MemoryDocument:
+    """Return a page one of whose statements was said again."""
+    return page.set_meta(reinforcement_count=page.memory.reinforcement_count + 1)
+
+
+def wants_headings(page: MemoryDocument, kind: str) -> bool:
+    """Return whether a page is of `concrete/` and has many statements and no headings; a person's own stay alone."""
+    return kind == "concrete" and len(page.memory.current_statements) > MAX_UNDIVIDED and not page.is_divided
 
 
 def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tuple[str, NewPage]:
@@ -362,17 +284,22 @@ def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tup
         at: A moment of the day, ISO 8601.
         is_private: Whether the day's private page is meant.
         number: Which page of that day, from 1.
+
+    Raises:
+        FormatError: The folder cannot be made, since a file has its path.
     """
     day = brain.day_of(at)
     suffix = ("-private" if is_private else "") + (f"-{number}" if number > 1 else "")
     root = brain.tree.relative(brain.tree.long_term)
-    path = f"{root}/events/{day.replace('-', '/')}/{day}{suffix}.md"
+    folder = f"{root}/events/{day.replace('-', '/')}"
+    if not can_hold(brain, folder):
+        raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
     marks = (f" ({number})" if number > 1 else "") + (" (private)" if is_private else "")
     title = format_date(date.fromisoformat(day)) + marks
-    return path, NewPage(title, {"private": True} if is_private else {})
+    return f"{folder}/{day}{suffix}.md", NewPage(title, {"private": True} if is_private else {})
 
 
-def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewPage]:
+def free_day_page(draft: MemoryDraft, at: str, *, is_private: bool) -> tuple[str, NewPage]:
     """Return path and beginning of the first page of a day that can be written.
 
     A page cannot be used where another file has its path, or where the words are private and the page is not.
@@ -382,17 +309,10 @@ def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewP
     """
     for number in count(1):
         path, new_page = day_page(draft.brain, at, is_private=is_private, number=number)
-        check_folder(draft.brain, posixpath.dirname(path))
         page = draft.pages.memories.get(path)
         if is_free(draft.brain, path) if page is None else page.is_private or not is_private:
             break
     return path, new_page
-
-
-def check_folder(brain: Brain, folder: str) -> None:
-    """Raise `FormatError` where a file has the path of a folder, or of a folder above it."""
-    if not can_hold(brain, folder):
-        raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
 
 
 def _statement_id(page: str, statement: Statement) -> str:

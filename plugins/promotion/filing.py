@@ -17,20 +17,28 @@ from itertools import count as counted_from
 from itertools import groupby
 
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangesFiled, InboxTidied, content_hash, remove, update
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
+from brainiac.formats.markdown import (
+    PlacedEvent,
+    StmEvent,
+    find_events,
+    is_timestamp,
+    render_event,
+    render_exchange,
+    splice,
+)
 from brainiac.formats.page import MemoryDocument
 from brainiac.formats.prompt import parse_prompt, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.links import Folders, LinkOrigins
+from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import Answer, FiledExchanges, said_at
 from brainiac.storage.statements import StatementLog
 
-from .draft import Draft, check_folder, day_page, is_free
+from .draft import MemoryDraft, day_page, is_free
 
 NAME = "promotion"
 OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
@@ -41,7 +49,7 @@ PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day g
 
 
 def add_exchanges(
-    brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: LinkOrigins, left: dict[str, str]
+    brain: Brain, draft: MemoryDraft, events: Sequence[StmEvent], origins: LinkOrigins, left: dict[str, str]
 ) -> dict[str, list[str]]:
     """Put exchanges on the pages of their days, in the order they were said; one that is on a page already stays there.
 
@@ -62,7 +70,7 @@ def add_exchanges(
             path, page = filings.page_of(event.id), None
             with suppress(FormatError):  # one that is on a page stays there, even if its day's page was split or moved
                 page = draft.page(path) if path else None
-            if page is None or f"<!-- exchange: {event.id} -->" not in str(page.document):
+            if page is None or f"<!-- exchange: {event.id} -->" not in str(page):
                 path = day_pages.page_for(event)
         except FormatError as error:
             left[event.id] = str(error)
@@ -70,10 +78,8 @@ def add_exchanges(
             by_path.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     pages: dict[str, list[str]] = {}
     for path, exchanges in by_path.items():
-        page_draft = draft.page_drafts[path]
-        text = _with_exchanges(str(page_draft.document), exchanges)
-        if text != str(page_draft.document):
-            page_draft.document = MemoryDocument(text, path)
+        text = _with_exchanges(str(draft.opened(path)), exchanges)
+        draft.put(MemoryDocument(text, path))
         on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
         if ids := [event.id for event in exchanges if (event.id, event.user, event.ai) in on_page]:
             pages[path] = ids
@@ -92,7 +98,7 @@ class _DayPages:
         draft: The page drafts.
     """
 
-    def __init__(self, brain: Brain, draft: Draft) -> None:
+    def __init__(self, brain: Brain, draft: MemoryDraft) -> None:
         self._brain, self._draft = brain, draft
         self._last_numbers: dict[str, int] = {}  # the number of a day's last page, by the path of its first
         self._sizes: dict[str, int] = {}  # characters, by path
@@ -104,7 +110,6 @@ class _DayPages:
             FormatError: The folder of the day cannot be made.
         """
         first_page, _ = day_page(self._brain, event.at, is_private=event.is_private)
-        check_folder(self._brain, posixpath.dirname(first_page))
         if first_page not in self._last_numbers:  # by the files in the folder: a busy day may have dozens of pages
             folder, name = posixpath.split(first_page.removesuffix(".md"))
             numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
@@ -118,16 +123,15 @@ class _DayPages:
             path, new_page = day_page(self._brain, event.at, is_private=event.is_private, number=number)
             if path not in self._sizes:
                 try:
-                    page_draft = self._draft.page(path)
+                    if self._draft.page(path) is None and not is_free(self._brain, path):
+                        continue
                 except FormatError:
                     continue
-                if page_draft is None and not is_free(self._brain, path):
-                    continue
                 self._draft.new_pages.setdefault(path, new_page)
-                page_draft = page_draft or self._draft.opened(path)
-                if event.is_private and not is_private(page_draft.document.memory.meta):
+                page = self._draft.opened(path)
+                if event.is_private and not is_private(page.memory.meta):
                     continue
-                self._sizes[path] = len(str(page_draft.document))
+                self._sizes[path] = len(str(page))
             if self._sizes[path] < PAGE_CHARACTERS:
                 break
         self._last_numbers[first_page] = number
@@ -180,36 +184,27 @@ def file_overflow(brain: Brain) -> Event | None:
     def attempt() -> Event | None:
         with brain.short_term_lock():
             document = brain.short_term()
-            events = _oldest(document, brain.settings.promotion.max_tokens)
-            return _file(brain, document, events) if events else None
+            if not (events := _oldest(document, brain.settings.promotion.max_tokens)):
+                return None
+            log = StatementLog(brain)
+            draft, unwritable = MemoryDraft(brain, log), dict[str, str]()
+            # this adds the exchanges that cannot be written to `unwritable`
+            pages = add_exchanges(brain, draft, events, LinkOrigins(brain, log.prompt_of, {}), unwritable)
+            ids = [event.id for event in events if event.id not in unwritable]
+            if not ids:
+                return None
+            # the facts that Reflection noted from these exchanges leave short-term memory with them
+            facts = [item.text for item in document.memory.facts if not log.sources_of_item(item.text).isdisjoint(ids)]
+            remaining = document.without_event(*ids).without_items(facts=facts)
+            draft.finish()
+            # A new folder gets its index page at once; those of others are brought up to date when it is quiet.
+            draft.begin_folders()
+            changes = draft.changes(indexes="none")
+            changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(remaining)))
+            episodes = {path: tuple(exchanges) for path, exchanges in pages.items()}
+            return brain.commit(ExchangesFiled(exchanges=tuple(ids), episodes=episodes), by=NAME, changes=changes)
 
     return brain.retry(attempt)
-
-
-def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent]) -> Event | None:
-    """Move exchanges to the pages of their days in one commit; None where none of these pages can be written.
-
-    The facts that Reflection noted from these exchanges leave short-term memory with them.
-    """
-    log = StatementLog(brain)
-    draft, unwritable = Draft(brain, log), dict[str, str]()
-    origins = LinkOrigins(brain, log.prompt_of, {})
-    # this adds the exchanges that cannot be written to `unwritable`
-    pages = add_exchanges(brain, draft, events, origins, unwritable)
-    ids = [event.id for event in events if event.id not in unwritable]
-    if not ids:
-        return None
-    facts = [item.text for item in document.memory.facts if not log.sources_of_item(item.text).isdisjoint(ids)]
-    remaining = document.without_event(*ids).without_items(facts=facts)
-    changes: list[Change] = draft.changes()
-    # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.
-    in_new_folders = [change for change in changes if brain.read(f"{posixpath.dirname(change.path)}/_index.md") is None]
-    if in_new_folders:
-        changes += Folders(brain, in_new_folders, is_whole=False).changes()
-    changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(remaining)))
-    episodes = {path: tuple(exchanges) for path, exchanges in pages.items()}
-    filed_event = ExchangesFiled(exchanges=tuple(ids), episodes=episodes)
-    return brain.commit(filed_event, by=NAME, changes=changes)
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
@@ -239,14 +234,8 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
 
 def _is_unedited(text: str, placed: PlacedEvent) -> bool:
     """Return whether an event is byte for byte as a process writes it, and has a date."""
-    present = text[placed.start : placed.end].replace("\r\n", "\n")
-    if present.rstrip("\n") != render_event(placed.event).rstrip("\n"):
-        return False
-    try:
-        parse_iso(placed.event.at)
-    except ValueError:
-        return False
-    return True
+    present, written = text[placed.start : placed.end].replace("\r\n", "\n"), render_event(placed.event)
+    return present.rstrip("\n") == written.rstrip("\n") and is_timestamp(placed.event.at)
 
 
 def conversation_of(brain: Brain, prompt: str) -> str:

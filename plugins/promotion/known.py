@@ -26,7 +26,7 @@ from brainiac.search.query import searches
 from brainiac.text.tokens import coverage, trigrams, words
 
 from .apply import Step
-from .draft import USER, CurrentStatement, Draft
+from .draft import USER, CurrentStatement, MemoryDraft
 
 MAX_SHOWN = 90  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
 MAX_RANKED = 3_000  # statements that are compared with what was said; in a larger memory a search picks the pages
@@ -56,7 +56,7 @@ class _Entry:
 
 
 def known_for(
-    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent]
+    brain: Brain, draft: MemoryDraft, memories: Sequence[Memory], said: Sequence[StmEvent]
 ) -> tuple[list[CurrentStatement], list[PageName]]:
     """Return the current statements that exchanges may be about, page by page, the likeliest page first, and pages.
 
@@ -72,7 +72,7 @@ def known_for(
     named_paths, to_rank = names_in(memories, texts).keys(), memories
     # of a large memory the pages are compared that a search or a name finds
     if sum(len(memory.current_statements) for memory in memories) > MAX_RANKED:
-        paths = named_paths | draft.page_drafts.keys()
+        paths = named_paths | draft.read_pages.keys()
         for block in (block for text in texts for block in blocks_of(text)[:_MAX_HITS]):
             paths |= {hit.path for hit in near_hits(brain, block, {"statement"})}
         to_rank = [memory for memory in memories if memory.path in paths]
@@ -181,7 +181,7 @@ def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[P
     return names
 
 
-def _is_summary_old(brain: Brain, draft: Draft, memory: Memory) -> bool:
+def _is_summary_old(brain: Brain, draft: MemoryDraft, memory: Memory) -> bool:
     """Return whether a page's summary was written before its statements last changed or ended."""
     summary = memory.meta.get("summary")
     ended = [change for change in draft.log.changes_of(memory.uuid) if change.former.hash] if summary else []
@@ -215,7 +215,7 @@ def has_only_stand_ins(stand_ins: StandIns, memory: Memory) -> bool:
 
 
 def steps_to_take_out(
-    stand_ins: StandIns, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]
+    stand_ins: StandIns, draft: MemoryDraft, exchanges: Collection[str], steps: Sequence[Step]
 ) -> Iterator[Step]:
     """Yield the steps that take out the stand-ins whose words a model's steps have by now.
 
@@ -240,7 +240,7 @@ def steps_to_take_out(
         if statement is None or not statement.is_ours or statement.id in target_ids:
             continue
         # lines that a person wrote below the statement would lose their meaning
-        has_lines = draft.opened(statement.path).document.has_lines_below(block)
+        has_lines = draft.opened(statement.path).has_lines_below(block)
         operations = [step.operation for step in successors]
         texts = [text for operation in operations for text in (operation.text, *operation.steps)]
         texts += [row.quote for operation in operations for row in operation.evidence if row.exchange in read_ids]

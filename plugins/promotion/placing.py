@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import ProposalRecord, ReplaceProposal, RetireProposal, StatementRecord, new_id
 from brainiac.formats.markdown import one_line, without_link_targets
@@ -22,8 +21,18 @@ from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import MAX_UNDIVIDED, NOWHERE, USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
-from .request import paid_answer
+from .draft import (
+    MAX_UNDIVIDED,
+    NOWHERE,
+    USER,
+    CurrentStatement,
+    MemoryDraft,
+    NewPage,
+    can_hold,
+    free_day_page,
+    wants_headings,
+)
+from .request import Calls
 
 MAX_QUOTED = 300  # characters of a quote in a line of `review.md`
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
@@ -37,7 +46,7 @@ GENERAL = "general"  # the folder in place of one that cannot be used
 # --- the targets of a candidate ----------------------------------------------------------------------------
 
 
-def step_for(draft: Draft, candidate: Candidate) -> Step:
+def step_for(draft: MemoryDraft, candidate: Candidate) -> Step:
     """Return the step that carries a candidate out on the current statements.
 
     Its text becomes a new statement where its target is gone, is the person's own (see `_step_on_target`), or is
@@ -99,11 +108,11 @@ def proposal_for(step: Step) -> str:
     return f"{'Forget' if operation.action == 'forget' else 'End'} “{target.text}” on {target.title}"
 
 
-def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> ProposalRecord:
+def held_back(draft: MemoryDraft, step: Step, path: str, title: str, reason: str) -> ProposalRecord:
     """Return the proposal to do what a check or a second reader held back, with the words on which it was to rest.
 
     Args:
-        draft: The page drafts.
+        draft: The draft.
         step: The step that is not carried out.
         path: The page that it would write to; it need not exist.
         title: Of that page.
@@ -115,20 +124,25 @@ def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> P
     quotes = " ".join(f"“{one_line(quoted.quote)[:MAX_QUOTED]}”" for quoted in operation.evidence)
     asked = proposal_for(step) if target else f"Write “{text}” on {title}"
     what = f"{asked}? It was to rest on {quotes} ({draft.brain.day_of(candidate.at)}); {reason}"
-    review = draft.brain.tree.relative(draft.brain.tree.review)
-    common: dict[str, Any] = {
-        "id": new_id(),
-        "what": with_links_from(draft.brain, what, review),
-        **(target.place if target else NOWHERE | {"page": page.uuid if page else "", "path": path}),
-        "on": draft.brain.day_of(candidate.at),
-        "sources": tuple(event.id for event in candidate.events),
-        "is_private": candidate.is_private or (target is not None and target.is_private),
-        "reason": reason,
-    }
+    place = target.place if target else NOWHERE | {"page": page.uuid if page else "", "path": path}
+    asking = asked_about(draft, step, what, place) | {"reason": reason}
     if target and not text:
-        return RetireProposal(operation="retire", replaced_by="", **common)
-    text = with_links_from(draft.brain, text, common["path"])
-    return ReplaceProposal(operation="replace", text=text, title=title, **common)
+        return RetireProposal(operation="retire", replaced_by="", **asking)
+    text = with_links_from(draft.brain, text, asking["path"])
+    return ReplaceProposal(operation="replace", text=text, title=title, **asking)
+
+
+def asked_about(draft: MemoryDraft, step: Step, what: str, place: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a proposal about what stands at a place."""
+    brain, candidate = draft.brain, step.candidate
+    return {
+        **place,
+        "id": new_id(),
+        "what": with_links_from(brain, what, brain.tree.relative(brain.tree.review)),
+        "on": brain.day_of(candidate.at),
+        "sources": tuple(event.id for event in candidate.events),
+        "is_private": candidate.is_private or any(target.is_private for target in step.targets[:1]),
+    }
 
 
 def checked_step(log: StatementLog, step: Step) -> Step:
@@ -198,7 +212,7 @@ class NewPlace:
         return NewPage(title, meta | privacy)
 
 
-def existing_page(draft: Draft, candidate: Candidate) -> str:
+def existing_page(draft: MemoryDraft, candidate: Candidate) -> str:
     """Return the path of the page for a new statement: the page that it names, its subject's, or that of its day.
 
     The page of a day is begun in the draft where it does not exist.
@@ -273,33 +287,21 @@ class Naming:
         block_by_candidate = {record.candidate: record.block for record in reversed(list(records))}
         return {**self.blocks, **{name: block_by_candidate.get(row, "") for name, row in self.candidates.items()}}
 
-    def in_order(self, steps: Sequence[str]) -> list[str]:
-        """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
-        ordered = [folded(step) for step in self.answer.steps]
-        # a model that adds, drops or rewords a step is not followed: the person's steps stand as they were given
-        if sorted(ordered) != sorted(map(folded, steps)):
-            return list(steps)
-        return sorted(steps, key=lambda step: ordered.index(folded(step)))
-
 
 @dataclass(frozen=True, slots=True)
 class Synthesizer:
     """Has a model name new and much changed pages and order their statements, and finds the paths of new pages.
 
     Attributes:
-        brain: The brain.
-        cause: The id of the run's first event.
-        abandon: Returns whether somebody came back, so that no further call is made.
+        calls: The model calls of the run.
         note_refusal: Called with a statement, the reason and the model where the folder that the model named for it
             cannot be used.
     """
 
-    brain: Brain
-    cause: str
-    abandon: Callable[[], bool] | None
+    calls: Calls
     note_refusal: Callable[[str, str, str], None]
 
-    def path_and_naming(self, draft: Draft, place: NewPlace) -> tuple[str, Naming | None]:
+    def path_and_naming(self, draft: MemoryDraft, place: NewPlace) -> tuple[str, Naming | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and a model's answer about it.
 
         A model is asked only where none has proposed a title, and never about marked words; else the answer is None.
@@ -309,28 +311,27 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         naming, model, folder, title = None, OFFLINE, place.folder, place.title
-        if not title and not place.candidates[0].operation.marked_by:
-            is_long = place.kind == "concrete" and len(place.candidates) > MAX_UNDIVIDED
+        if not title and not place.candidates[0].operation.marked_by:  # of a how-to there is always one
+            is_long = len(place.candidates) > MAX_UNDIVIDED
             naming = self._ask(place.kind, "", place.candidates, folders=draft.folders(), is_long=is_long)
             model, folder = naming.model, naming.answer.folder
             title = " ".join(naming.answer.title.split())[:120] or "Notes"
-            path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
-            if path:
+            if path := draft.path_of_name(title, is_private=place.is_private):
                 return path, naming
         path = draft.free_path(self._folder(draft, place, folder, model), title)
         draft.new_pages[path] = place.new_page(title)
         return path, naming
 
-    def path_and_title(self, draft: Draft, step: Step) -> tuple[str, str]:
+    def path_and_title(self, draft: MemoryDraft, step: Step) -> tuple[str, str]:
         """Return the path of the page that a step would write to, and its title; no model is asked."""
         if step.path:
             page = draft.page(step.path)
-            return step.path, page.document.memory.title if page else draft.new_pages[step.path].title
+            return step.path, page.memory.title if page else draft.new_pages[step.path].title
         (place,) = new_places([step.candidate])
         title = place.title or "Notes"
         return draft.free_path(self._folder(draft, place, place.folder, step.candidate.model), title), title
 
-    def naming_of(self, draft: Draft, path: str, steps: Sequence[Step]) -> Naming | None:
+    def naming_of(self, draft: MemoryDraft, path: str, steps: Sequence[Step]) -> Naming | None:
         """Ask a model for title, summary and order of a page that is new or that steps changed much.
 
         Marked words do not count as changes. None for a page that changed little, and for the page of a day.
@@ -338,23 +339,22 @@ class Synthesizer:
         Raises:
             ModelError: The model cannot serve now.
         """
-        page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
+        page, memory = draft.read_pages.get(path), draft.pages.memories.get(path)
         changing = [step.candidate for step in steps if step.is_stating and step.operation.text]
-        if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
+        if page is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        texts = {statement.text for statement in page_draft.current}
+        texts = {statement.text for statement in page.current_statements}
         before = draft.statements_of(memory) if memory else []
         standing = [current for current in before if current.statement.text in texts]
         # a call costs money: the page has to have changed much, or to have grown without a summary
-        has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
-        is_unnamed = not has_summary and len(changing) + len(standing) >= MIN_UNNAMED
+        is_unnamed = not page.meta.get("summary") and len(changing) + len(standing) >= MIN_UNNAMED
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        is_long = page_draft.wants_headings(kind)
+        is_long = wants_headings(draft.opened(path), kind)
         # once when it has grown long; where no headings came of it, again when it has grown by as much
-        is_grown = is_long and (len(page_draft.current) - 1) // MAX_UNDIVIDED > (len(before) - 1) // MAX_UNDIVIDED
+        is_grown = is_long and (len(page.current_statements) - 1) // MAX_UNDIVIDED > (len(before) - 1) // MAX_UNDIVIDED
         if not (is_unnamed or is_grown) and len(changing) < max(MIN_CHANGED, len(standing) // 2):
             return None
-        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing, is_long=is_long)
+        return self._ask(kind, page.title, changing, standing=standing, is_long=is_long)
 
     def _ask(
         self,
@@ -382,12 +382,10 @@ class Synthesizer:
         events = {event.id: event for candidate in candidates for event in candidate.events}
         new = {f"n{n}": candidate for n, candidate in enumerate(candidates, 1)}
         old = {f"s{n}": current for n, current in enumerate(standing, 1)}
-        request = SynthesizeRequest(
-            now=self.brain.now(),
+        request = self.calls.request(
+            SynthesizeRequest,
             is_private=candidates[0].is_private,
-            cause=self.cause,
-            abandon=self.abandon,
-            kind=kind,  # type: ignore[arg-type]  # one of two
+            kind=kind,
             title=title,
             candidates=[Existing(name, candidate.operation.text) for name, candidate in new.items()],
             steps=candidates[0].operation.steps,
@@ -396,19 +394,18 @@ class Synthesizer:
             folders=folders or {},
             wants_headings=is_long,
         )
-        page = paid_answer(self.brain, request)
-        assert isinstance(page, Page)
+        page: Page = self.calls.answer(request)
         texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
             page = page.model_copy(update={"summary": ""})
         return Naming(
             answer=page,
-            model=self.brain.models.engine_for(request).name,
+            model=self.calls.model_for(request),
             candidates={name: candidate.id for name, candidate in new.items()},
             blocks={name: current.statement.block_id for name, current in old.items()},
         )
 
-    def _folder(self, draft: Draft, place: NewPlace, name: str, model: str) -> str:
+    def _folder(self, draft: MemoryDraft, place: NewPlace, name: str, model: str) -> str:
         """Return the path of the folder that a model named, below the page's kind.
 
         Where it leads outside or cannot be made, the folder is `general`; one that is too deep is cut. Both are noted.
@@ -428,11 +425,11 @@ class Synthesizer:
         slugs = "/".join([root, *(slugify(part) for part in parts)])
         folder = existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
         try:
-            self.brain.tree.confine(folder, inside=self.brain.tree.long_term)
-            if can_hold(self.brain, folder):
+            draft.brain.tree.confine(folder, inside=draft.brain.tree.long_term)
+            if can_hold(draft.brain, folder):
                 return folder
             problem = f"{folder} is no folder"
         except ConfinementError as error:  # a symbolic link on the way
             problem = str(error)
         self.note_refusal(place.candidates[0].words, problem, model)
-        return f"{root}/{GENERAL}" if can_hold(self.brain, f"{root}/{GENERAL}") else root
+        return f"{root}/{GENERAL}" if can_hold(draft.brain, f"{root}/{GENERAL}") else root

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -38,7 +39,7 @@ from brainiac.text.tokens import likeness
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
-from .draft import CurrentStatement, Draft
+from .draft import CurrentStatement, MemoryDraft
 from .filing import NAME, conversation_of
 from .known import StandIns, has_only_stand_ins, is_stand_in, known_for
 
@@ -69,34 +70,86 @@ class Question:
     changed_ids: set[str] = field(default_factory=set)
 
 
+Asked = TypeVar("Asked", bound=schemas.Request)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model calls of a run.
+
+    Attributes:
+        brain: The brain.
+        cause: The id of the run's first event.
+        abandon: Returns whether somebody came back, so that no further call is made.
+    """
+
+    brain: Brain
+    cause: str
+    abandon: Callable[[], bool] | None
+
+    def request(self, of: type[Asked], /, **fields: Any) -> Asked:
+        """Return a request of this run."""
+        return of(now=self.brain.now(), cause=self.cause, abandon=self.abandon, **fields)
+
+    def stop_if_abandoned(self) -> None:
+        """Raise `ModelError` where a person exchanges something again: their answer comes first."""
+        if self.abandon and self.abandon():
+            raise ModelError("somebody came back", retryable=True)
+
+    def model_for(self, request: schemas.Request) -> str:
+        """Return the name of the model that a request goes to; `OFFLINE` for none."""
+        return self.brain.models.engine_for(request).name
+
+    def admitted(self, request: Asked) -> Asked:
+        """Return a request with what its model may be shown."""
+        return Gate(self.brain, is_remote=self.brain.models.engine_for(request).is_remote).admit(request)
+
+    def answer(self, request: schemas.Request) -> Any:
+        """Return a model's answer to a request; the same request is paid for once, until its answer is carried out.
+
+        The answers lie in the state database, which a purge empties of them: a run that is begun again has them.
+
+        Raises:
+            ModelError: The model cannot serve now.
+        """
+        if (model := self.model_for(request)) == OFFLINE:
+            return self.brain.models.run(request)
+        # of all that the model is shown; of its time only the day counts
+        day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
+        content = f"{model}\n{replace(request, now=day, cause=None, abandon=None)!r}"
+        key = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        # an answer that another version of the program kept may not validate
+        with suppress(KeyError, ValueError, ValidationError):
+            return request.result.model_validate(json.loads(self.brain.database.kept(PAID)[key]))
+        result = self.brain.models.run(request)
+        self.brain.database.keep(PAID, key, json.dumps(result.model_dump(mode="json", warnings=False)))
+        return result
+
+
 class Consolidator:
     """Has a model decide how long-term memory changes after what was said.
 
     Args:
-        brain: The brain.
+        calls: The model calls of the run.
         log: Statements and decisions, from the journals.
         origins: Resolves the links in an event's text.
-        cause: The id of the run's first event.
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
-        abandon: Returns whether somebody came back, so that no further call is made.
         stand_ins: Statements that are not shown to the model (see `known.py`), nor pages that have no others.
         is_past: Whether it decides on exchanges of long ago, in a catch-up.
     """
 
     def __init__(
         self,
-        brain: Brain,
+        calls: Calls,
         log: StatementLog,
         origins: LinkOrigins,
-        cause: str,
         short_term: ShortTermMemory,
-        abandon: Callable[[], bool] | None,
         stand_ins: StandIns,
         *,
-        is_past: bool = False,
+        is_past: bool,
     ) -> None:
-        self._brain, self._log, self._origins, self._exchanges = brain, log, origins, Exchanges(brain)
-        self._cause, self._abandon, self._stand_ins, self._is_past = cause, abandon, stand_ins, is_past
+        self._calls, self._brain, self._log, self._origins = calls, calls.brain, log, origins
+        self._stand_ins, self._is_past, self._exchanges = stand_ins, is_past, Exchanges(calls.brain)
         # events and facts are what is decided on: each call is given its part of them as exchanges
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
@@ -118,7 +171,7 @@ class Consolidator:
         hashes = self.read_before(events)
         return parts_of(event for event in sorted(events, key=said_at) if hashes.get(event.id) != event_hash(event))
 
-    def ask(self, events: Sequence[StmEvent], draft: Draft) -> list[Candidate | RefusedCandidate]:
+    def ask(self, events: Sequence[StmEvent], draft: MemoryDraft) -> list[Candidate | RefusedCandidate]:
         """Have the model decide on events, record its decision in the journal, and return it.
 
         Operations that a check refuses are sent back once, each with its problems.
@@ -127,7 +180,7 @@ class Consolidator:
             ModelError: The model cannot serve now; nothing was recorded.
         """
         question = self.request_for(events, draft)
-        model = self._brain.models.engine_for(question.request).name
+        model = self._calls.model_for(question.request)
         operations = self._operations(question.request)
         out_of_reach = self._reach_named(question, operations, draft)
         accepted, sent_back = self._checked(question, operations, is_last=False)
@@ -151,7 +204,7 @@ class Consolidator:
             refused=tuple(map(_refusal, [*refused, *out_of_reach])),
             asked=tuple(map(_refusal, sent_back)),
         )
-        analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
+        analysis = self._brain.record(analyzed, by=NAME, cause=self._calls.cause)
         return list(self._decided(analysis, {event.id: event for event in events}))
 
     def _decided(self, analysis: Event, events: Mapping[str, StmEvent]) -> Iterator[Candidate | RefusedCandidate]:
@@ -179,7 +232,7 @@ class Consolidator:
 
     # --- what is shown -----------------------------------------------------------------------------------
 
-    def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Question:
+    def request_for(self, events: Sequence[StmEvent], draft: MemoryDraft) -> Question:
         """Return the request for events, with the meaning of its short names."""
         is_private, by_name = events[0].is_private, dict[str, StmEvent]()
         for number, event in enumerate(events, 1):
@@ -198,19 +251,17 @@ class Consolidator:
         shown = (row for row in statements if not is_stand_in(self._stand_ins, row.page, row.statement))
         by_id = {f"s{number}": statement for number, statement in enumerate(shown, 1)}
         top, over = draft.pages.root + "/", self._over(by_id.values())
-        request = ConsolidateRequest(
-            now=self._brain.now(),
+        request = self._calls.request(
+            ConsolidateRequest,
             is_private=is_private,
-            cause=self._cause,
-            abandon=self._abandon,
             said=self._said(by_name),
             short_term=self._short_term,
-            existing=[_existing(name, row, is_over=row.id in over) for name, row in by_id.items()],
+            existing=[as_existing(name, row, is_over=row.id in over) for name, row in by_id.items()],
             pages=pages,
             is_past=self._is_past,
         )
         # the gate is asked here too: a problem that is sent back to the model quotes statements
-        request = self._admitted(request)
+        request = self._calls.admitted(request)
         return Question(
             request,
             events={exchange.id: exchange.event for exchange in request.said},
@@ -218,12 +269,8 @@ class Consolidator:
             pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
 
-    def _admitted(self, request: ConsolidateRequest) -> ConsolidateRequest:
-        """Return a request with what its model may be shown."""
-        return Gate(self._brain, is_remote=self._brain.models.engine_for(request).is_remote).admit(request)
-
     def _reach_named(
-        self, question: Question, operations: Sequence[Operation | Refused], draft: Draft
+        self, question: Question, operations: Sequence[Operation | Refused], draft: MemoryDraft
     ) -> list[Refused]:
         """Add to a question what a `rename` is about beyond the statements shown: the others of a page so named.
 
@@ -243,8 +290,8 @@ class Consolidator:
             if not (row.is_by_hand or is_stand_in(self._stand_ins, row.page, row.statement))
         ]
         by_id = {f"r{number}": row for number, row in enumerate(rows, 1)}
-        existing = [_existing(name, row) for name, row in by_id.items()]
-        unshown = self._admitted(replace(request, existing=existing)).existing
+        existing = [as_existing(name, row) for name, row in by_id.items()]
+        unshown = self._calls.admitted(replace(request, existing=existing)).existing
         titled = {page.path: page.names[0].casefold() for page in request.pages if page.names}
         rest = [row for row in unshown if titled.get(row.path) in set(map(str.casefold, names))]
         rest = [row for row in rest if by_id[row.id].statement.section != STEPS]
@@ -296,12 +343,10 @@ class Consolidator:
 
         They are validated again here because the engine of a plugin may not have done so.
         """
-        if self._abandon and self._abandon():
-            raise ModelError("somebody came back", retryable=True)
+        self._calls.stop_if_abandoned()
         if not request.said:
             return []  # the gate withheld every exchange
-        result = paid_answer(self._brain, request)
-        assert isinstance(result, schemas.Consolidation)
+        result: schemas.Consolidation = self._calls.answer(request)
         # these three are the program's own: a model does not set them
         own = {"marked_by": "", "tags": [], "is_doubted": False}
         rows = [operation.model_dump(warnings=False) | own for operation in result.operations]
@@ -359,7 +404,7 @@ class Consolidator:
     def _sources(self, question: Question) -> Sources:
         """Return what the operations on a request may rest on."""
         request = question.request
-        reading = VerifyRequest(now=request.now, is_private=request.is_private, claims=())
+        reading = self._calls.request(VerifyRequest, is_private=request.is_private, claims=())
         return Sources(
             events=question.events,
             origin_of=lambda name: self.origin_of(question.events[name]),
@@ -369,7 +414,7 @@ class Consolidator:
             known=request.existing,
             tasks=open_tasks(request.short_term),
             is_past=self._is_past,
-            is_read_again=self._brain.models.engine_for(reading).name != OFFLINE,
+            is_read_again=self._calls.model_for(reading) != OFFLINE,
         )
 
     def _with_names(self, operation: Operation, question: Question) -> Operation:
@@ -515,32 +560,6 @@ def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\]\([^)\n]*\)|\w+://\S+|(?<![\w@])(?P<name>{either})(?!\w|@|\.\w)")
 
 
-def _existing(name: str, row: CurrentStatement, *, is_over: bool = False) -> Existing:
+def as_existing(name: str, row: CurrentStatement, *, is_over: bool = False) -> Existing:
     """Return a statement as a model is shown it, under a short name."""
     return Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, is_over)
-
-
-# --- answers that were paid for ---------------------------------------------------------------------------
-
-
-def paid_answer(brain: Brain, request: schemas.Request) -> schemas.Result:
-    """Return a model's answer to a request; the same request is paid for once, until its answer is carried out.
-
-    The answers lie in the state database, which a purge empties of them: a run that is begun again has them.
-
-    Raises:
-        ModelError: The model cannot serve now.
-    """
-    model = brain.models.engine_for(request).name
-    if model == OFFLINE:
-        return brain.models.run(request)
-    # of all that the model is shown; of its time only the day counts
-    day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
-    content = f"{model}\n{replace(request, now=day, cause=None, abandon=None)!r}"
-    key = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    # an answer that another version of the program kept may not validate
-    with suppress(KeyError, ValueError, ValidationError):
-        return request.result.model_validate(json.loads(brain.database.kept(PAID)[key]))
-    result = brain.models.run(request)
-    brain.database.keep(PAID, key, json.dumps(result.model_dump(mode="json", warnings=False)))
-    return result

@@ -31,7 +31,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.files import locked
-from brainiac.storage.links import Folders, LinkOrigins, with_links_from, with_rooted_links
+from brainiac.storage.links import LinkOrigins, with_rooted_links
 from brainiac.storage.proposals import Records, asking
 from brainiac.storage.said import FiledExchanges, WaitingExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
@@ -41,11 +41,11 @@ from . import placing
 from .apply import Candidate, Step, carry_out, name_and_order
 from .candidates import REPEATED, marked_candidates, other_tellings
 from .checks import TASKS, comparable
-from .draft import NOWHERE, Draft
+from .draft import NOWHERE, MemoryDraft
 from .filing import NAME, add_exchanges
 from .known import steps_to_take_out
-from .request import PAID, Consolidator, open_tasks
-from .verify import FOLLOWS, SecondReader
+from .request import PAID, Calls, Consolidator, open_tasks
+from .verify import FOLLOWS, read_again
 
 REST_SECONDS = 60.0
 MAX_NAMED = 2  # pages, those that changed most, since each costs a call
@@ -215,7 +215,7 @@ class Run:
         cause: str | None = None,
         unread: Collection[str] = (),
     ) -> None:
-        self._brain, self._abandon, self._short_term_now, self._filed = brain, abandon, short_term, filed
+        self._brain, self._short_term_now, self._filed = brain, short_term, filed
         memory = ShortTermMemory(short_term.summary) if filed.is_partial else short_term  # what is promoted of it
         now, exchanges = iso(brain.clock.now()), {event.id: event for event in (*filed.events, *memory.events)}
         self._log = StatementLog(brain)
@@ -227,7 +227,7 @@ class Run:
         }
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(events.PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
-        self._draft = Draft(brain, self._log)
+        self._draft = MemoryDraft(brain, self._log)
         self._exchanges = Exchanges(brain)
         self._origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
         self._memory, self._said, self._is_past = memory, exchanges | line_events, cause is not None
@@ -247,7 +247,8 @@ class Run:
         # statements that rest on nothing but exchanges which no model has read
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
         self._stand_ins = {place: ids for place, ids in made_without_model if set(ids) <= set(unread)}
-        self._synthesizer = placing.Synthesizer(brain, self._started.id, abandon, self._note_refusal)
+        self._calls = Calls(brain, self._started.id, abandon)
+        self._synthesizer = placing.Synthesizer(self._calls, self._note_refusal)
 
     def run(self) -> Outcome:
         """Consolidate, summarize and commit; return what was done."""
@@ -290,12 +291,10 @@ class Run:
         said = list(self._said.values())
         may_see = readers(self._brain)
         for_model = [event for event in said if may_see[event.is_private]]
-        cause = self._started.id
         consolidator = Consolidator(
-            self._brain, self._log, self._origins, cause, self._short_term_now, self._abandon, self._stand_ins,
-            is_past=self._is_past,
-        )  # fmt: skip
-        self._second_reader = SecondReader(self._brain, cause, self._abandon, consolidator.origin_of)
+            self._calls, self._log, self._origins, self._short_term_now, self._stand_ins, is_past=self._is_past
+        )
+        self._origin_of = consolidator.origin_of
         decided_before_crash = consolidator.decided_before(said)
         # private exchanges are asked about apart: they may need another model, on this machine
         others, private = ([event for event in for_model if event.is_private == value] for value in (False, True))
@@ -342,7 +341,7 @@ class Run:
         for candidate in (row for row in candidates if row.operation.is_doubted):
             self._hold_back(candidate, f"a check: {candidate.operation.reasoning}")
         candidates = [row for row in candidates if not row.operation.is_doubted]
-        verdicts = self._second_reader.read(candidates, self._draft)
+        verdicts = read_again(self._calls, candidates, self._draft, self._origin_of)
         for candidate in candidates:
             verdict, model = verdicts.get(candidate.id, (None, ""))
             if verdict is None or verdict.verdict == FOLLOWS:
@@ -393,7 +392,7 @@ class Run:
             for candidate in list(waiting.values()):
                 # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
                 if candidate.operation.marked_by:
-                    self._stop_if_abandoned()
+                    self._calls.stop_if_abandoned()
                 step = self._step_for(candidate)
                 if step and not step.path:
                     new.append(step.candidate)
@@ -402,14 +401,13 @@ class Run:
                 if step:
                     self._carry_out(step)
             for place in placing.new_places(new):
-                self._stop_if_abandoned()
+                self._calls.stop_if_abandoned()
                 path, naming = "", None
                 with self._ended_on_error(*place.candidates):
                     path, naming = self._synthesizer.path_and_naming(self._draft, place)
                 for candidate in place.candidates:
-                    steps = candidate.operation.steps
                     if path:
-                        self._carry_out(Step(candidate.of(steps=naming.in_order(steps)) if naming else candidate, path))
+                        self._carry_out(Step(candidate, path))
                     del waiting[candidate.id]
                 if path and naming:
                     self._name(path, naming)
@@ -418,11 +416,6 @@ class Run:
                 self._leave(candidate, error.problem)
             raise
         self._name_changed(self._steps[n_steps:])
-
-    def _stop_if_abandoned(self) -> None:
-        """Raise `ModelError` where a person exchanges something again: their answer comes first."""
-        if self._abandon and self._abandon():
-            raise ModelError("somebody came back", retryable=True)
 
     @contextmanager
     def _ended_on_error(self, *candidates: Candidate) -> Iterator[None]:
@@ -536,11 +529,9 @@ class Run:
         if self._out.problem or self._filed.is_partial:  # in a partial run short-term memory waits
             return
         remaining = [event for event in self._memory.events if event.id in self._left]
-        changed = (self._draft.page_drafts[step.path].document.memory for step in self._steps)
-        request = SummarizeRequest(
-            now=self._brain.now(),
-            cause=self._started.id,
-            abandon=self._abandon,
+        changed = (self._draft.opened(step.path).memory for step in self._steps)
+        request = self._calls.request(
+            SummarizeRequest,
             # the summary has no private mark, so that nothing private may get into it, nor the title of a private page
             remaining=[event for event in remaining if not event.is_private],
             archived=[event for event in self._archived if not event.is_private],
@@ -556,7 +547,7 @@ class Run:
             return
         assert isinstance(summary, Summary)
         self._summary = summary.text[:MAX_SUMMARY]
-        self._summarized_by = self._brain.models.engine_for(request).name
+        self._summarized_by = self._calls.model_for(request)
 
     # --- results ---------------------------------------------------------------------------------------
 
@@ -574,14 +565,14 @@ class Run:
         if step.proposal:
             # raises where no proposal can be written there
             self._brain.read_page(self._brain.tree.relative(self._brain.tree.review))
-        with self._draft.undone_on_error(step.paths):
+        with self._draft.step():
             self._records.append(carry_out(self._draft, step))
         self._steps.append(step)
         self._out.words[step.candidate.id] = step.candidate.words
 
     def _do_again(self, steps: Sequence[Step]) -> None:
         """Carry steps out on the pages as they are now; the candidate of one that no longer fits its page is left."""
-        self._draft = Draft(self._brain, self._log, self._draft.new_pages)  # on the pages as they are now
+        self._draft = MemoryDraft(self._brain, self._log, self._draft.new_pages)  # on the pages as they are now
         self._steps, self._records = [], []
         for step in steps:
             try:
@@ -666,15 +657,15 @@ class Run:
         kept = ((step, record) for step, (record, *_) in zip(self._steps, self._records, strict=True))
         held_back = [proposal for _, proposal in self._doubted]
         asked = [*self._proposals(), *held_back, *_replacements(self._brain, self._draft, kept)]
-        changes, mentions = self._draft.changes(), self._draft.mentions()
+        mentions = self._draft.finish()
         # a step's page, and a page whose title is in the step's text: index pages link them
         related = dict.fromkeys(
             (step.path, named.path)
             for step in self._steps
-            for named, _ in mentions.in_text(self._draft.opened(step.path).document.memory, step.operation.text)
+            if (page := self._draft.page(step.path))  # else a stand-in was all that stood on it
+            for named, _ in mentions.in_text(page.memory, step.operation.text)
         )
-        # not whole: of the entries on the index pages only those of changed pages are made anew
-        changes += Folders(self._brain, changes, list(related), is_whole=False).changes()
+        changes = self._draft.changes(indexes="entries", related=related)
         proposals, added = asking(self._brain, asked)
         changes += added
         # not locked before: while the models were called, Reflection had to be able to note exchanges
@@ -683,26 +674,18 @@ class Run:
             promoted = self._event(pages, proposals, leaving)
             return self._brain.commit(promoted, by=NAME, changes=changes, cause=self._started.id)
 
-    def _proposals(self) -> list[events.ProposalRecord]:
-        """Return the proposals for `review.md`, one for each step that asks about its target or its own text."""
-        proposals, review = list[events.ProposalRecord](), self._brain.tree.relative(self._brain.tree.review)
+    def _proposals(self) -> Iterator[events.ProposalRecord]:
+        """Yield the proposals for `review.md`, one for each step that asks about its target or its own text."""
         for step, (record, *_) in zip(self._steps, self._records, strict=True):
             if step.proposal:
                 # a step without targets asks about what it has just written
-                target = step.targets[0] if step.targets else None
-                retire = events.RetireProposal(
-                    **(target.place if target else {name: getattr(record, name) for name in NOWHERE}),
-                    id=events.new_id(),
-                    what=with_links_from(self._brain, step.proposal, review),
+                place = step.targets[0].place if step.targets else {name: getattr(record, name) for name in NOWHERE}
+                yield events.RetireProposal(
+                    **placing.asked_about(self._draft, step, step.proposal, place),
                     operation="retire",
-                    replaced_by=record.block if target else "",
-                    on=record.since,
-                    sources=record.sources,
-                    is_private=step.candidate.is_private or (target is not None and target.is_private),
+                    replaced_by=record.block if step.targets else "",
                     is_wish=step.operation.action == "forget",
                 )
-                proposals.append(retire)
-        return proposals
 
     def _event(
         self, pages: Mapping[str, Sequence[str]], proposals: Records, leaving: Sequence[StmEvent]
@@ -806,7 +789,7 @@ class Run:
         return not sources or any(f"{command}{item.text}" in said.user for said in sources)
 
 
-def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> Records:
+def _replacements(brain: Brain, draft: MemoryDraft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> Records:
     """Return questions whether what was kept without a model replaces an earlier telling near to it; one an exchange.
 
     Nothing is decided: without the person's tick both tellings stand. Private words are neither compared nor quoted.

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
-from brainiac_plugins.organization.actions import Action, Draft, divide
+from brainiac_plugins.organization.run import Action, carry_out, divide
 from freezegun import freeze_time
 
 from brainiac import Brain, testing
@@ -205,10 +205,10 @@ def test_a_digest_and_the_parts_of_a_folder_bear_the_persons_days(tmp_path: Path
     tell(brain, "I have a cat.")
     do(brain, "promote")
     (day,) = (page for path, page in pages(brain).items() if path.startswith("events/"))
-    draft = Draft(brain, brain.pages(), lambda path: True)
-    draft.carry_out([Action("compress", (day.path,), f"{LTM}events/2026/11")])
-    assert ["2026-11-22"] == [record.since for record in draft.statements]
-    assert "- 2026-11-22: “I have a cat.”" in (draft.text(f"{LTM}events/2026/11/digest.md") or "")
+    compress = Action("compress", (day.path,), f"{LTM}events/2026/11")
+    draft, statements = carry_out(brain, brain.pages(), [compress], lambda path: True)
+    assert ["2026-11-22"] == [record.since for record in statements]
+    assert "- 2026-11-22: “I have a cat.”" in (draft.read(f"{LTM}events/2026/11/digest.md") or "")
     night = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-31T11:30:00Z") for n in range(6)]
     noon = [replace(day, path=f"{LTM}events/{n}.md", created_at="2026-10-30T01:00:00Z") for n in range(6, 12)]
     assert {"2026-10", "2026-11"} == set(divide([*night, *noon], 0, 8, brain.day_of))

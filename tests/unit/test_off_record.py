@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.actions import derive_manifests
+from brainiac_plugins.organization.run import derive_manifests
 
 from brainiac.formats.prompt import is_off_record, parse_prompt
 from brainiac.llm.gate import Gate

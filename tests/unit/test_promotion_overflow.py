@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.actions import derive_manifests
+from brainiac_plugins.organization.run import derive_manifests
 from brainiac_plugins.promotion.filing import PAGE_CHARACTERS, file_overflow
 from brainiac_plugins.promotion.run import is_due, promote
 

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
-from brainiac_plugins.promotion.apply import Candidate, Step, carry_out
-from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result
-from brainiac.storage.statements import StatementLog
+from brainiac.llm.schemas import PageRef, Purpose, Request, Result
 from tests.support.models import write_settings
 from tests.support.openai_server import ChatServer, by_request
-from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, pages, statements, tell
+from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, operations, pages, statements, tell
 from tests.support.remote import remote_brain, reply, told_by_us, write_private
 from tests.support.said import say_to
 
@@ -72,23 +69,31 @@ def test_private_facts_stand_on_private_pages_whatever_a_person_wrote_before(tmp
 
 
 def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began_it(tmp_path: Path) -> None:
-    """The first step is dropped; the second, which found the page among those begun, begins it on pages read anew."""
-    brain = make_brain(tmp_path / "b")
-    tell(brain, "I decided to leave PRVdecision.", private=True)
-    events = brain.short_term().memory.events
-    path = f"{LTM}concrete/about-user.md"
-    draft = Draft(brain, StatementLog(brain), {path: NewPage("About user", {"private": True, "subject": "User"})})
-    steps = [
-        Step(Candidate(f"c#{number}", Operation(action="new", text=f"User decided PRV{number}"), events, "m"), path)
-        for number in range(2)
-    ]
-    for kept in ([0], [1], [1, 0]):
-        draft = Draft(draft.brain, draft.log, draft.new_pages)
-        for number in kept:
-            carry_out(draft, steps[number])
-        (change,) = draft.changes()
-        text = (change.after or b"").decode()
-        assert ("private: true" in text, "subject: User" in text) == (True, True)
+    """A person saves the page that the first step merges: it waits, and the second begins the page anew."""
+
+    def save(request: Request) -> Result:
+        file = brain.tree.absolute(LTM + ruth)
+        file.write_text(file.read_text() + "\nMore.\n")
+        return engine.verbatim(request)
+
+    brain = make_brain(tmp_path / "b", engine=(engine := ScriptedEngine()))
+    tell(brain, "My sister Ruth has PRVillness.", private=True)
+    promote(brain)
+    later(brain)
+    (ruth,) = (path for path in pages(brain) if path.startswith("concrete/"))
+    vera = {"subject": "Vera", "page": PageRef(title="Vera")}
+    merging = vera | {"page": PageRef(title="Vera", merge=[ruth])}
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        {"text": "Vera has PRVone.", **merging},
+        {"text": "Vera has PRVtwo.", **vera},
+        {"text": "User has PRVthree.", "subject": "User", "page": PageRef()},
+    )
+    engine.answers[Purpose.SYNTHESIZE] = save
+    tell(brain, "Vera has PRVone and PRVtwo, I have PRVthree.", private=True)
+    outcome = promote(brain)
+    assert ["left", "written", "written"] == [end.end for _, end in sorted(outcome.candidates.items())]
+    assert {"Vera has PRVtwo.", "User has PRVthree."} <= set(statements(brain))
+    assert [] == exposed(brain)
 
 
 def test_a_page_that_a_person_opens_meanwhile_gets_nothing_private(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
-from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.formats.index_page import parse_index
@@ -22,7 +21,6 @@ from brainiac.llm.schemas import (
     Relevance,
     SynthesizeRequest,
 )
-from brainiac.storage.statements import StatementLog
 from tests.support.promotions import (
     LTM,
     ScriptedEngine,
@@ -278,11 +276,14 @@ def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
 
 
 def test_a_page_begun_in_a_run_is_found_beside_a_how_to_of_its_name(tmp_path: Path) -> None:
-    """A further statement about it begins no second page."""
-    brain = make_brain(tmp_path / "b")
-    bread = f"{LTM}concrete/bread.md"
-    new_pages = {f"{LTM}skills/bread.md": NewPage("Bread", {}), bread: NewPage("Bread", {})}
-    assert bread == Draft(brain, StatementLog(brain), new_pages).path_of_name("bread", is_private=False)
+    """A further statement about it, which a later call of the run has read, begins no second page."""
+    brain = make_brain(tmp_path / "b", engine=(engine := ScriptedEngine()))
+    for text in ("Bread:\n1. Mix.\n2. Bake.", "My dog Bread barks.", "Well, " * 7000, "My dog Bread is old."):
+        tell(brain, text)
+    promote(brain)
+    assert len(engine.of(Purpose.CONSOLIDATE)) == 3
+    (bread,) = (page for page in pages(brain).values() if page.title == "Bread" and not page.steps)
+    assert ["My dog Bread barks.", "My dog Bread is old."] == [one.text for one in bread.statements]
 
 
 def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:
