@@ -117,7 +117,8 @@ def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
     That can be taken back too.
 
     Args:
-        event: The event's id, or a part of it (`brainiac log`); or a statement's PATH#^id (`digest`).
+        event: The event's id, or a part of it (`brainiac log`): of an exchange all that rests on it goes; or a
+            statement's PATH#^id (`digest`).
         last (--last): The last change of memory: a correction, a promotion, a deletion, an edit, an exchange that told
             it something, with all that followed. A question is passed over.
     """

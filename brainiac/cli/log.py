@@ -23,7 +23,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind
 from brainiac.history import past
-from brainiac.history.digest import by_page, digest_since
+from brainiac.history.digest import digest_since
 from brainiac.history.sentences import counted, news, paths_of
 from brainiac.storage.store import Store
 from brainiac.terminal import say
@@ -254,11 +254,11 @@ def digest(brain: Brain, *, since: str = "") -> Iterator[Any]:
     changes = digest_since(brain, moment_named(brain, since or str(DAYS))[0])
     yield {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
     day = ""
-    for lines, undo_all in changes.runs():
-        if (on := brain.day_of(lines[0].at)) != day:
+    for groups, undo_all in changes.runs():
+        if (on := brain.day_of(groups[0][0].at)) != day:
             day = on
             say(day)
-        for group in by_page(lines) if undo_all else ([line] for line in lines):
+        for group in groups:
             is_short = bool(undo_all and group[0].path)
             if is_short:
                 say(f"  {group[0].path}")

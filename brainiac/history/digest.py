@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -36,13 +36,7 @@ NAME = "digest.md"
 DAYS = 30  # that the file tells of
 MAX_LINES = 400
 # what is forgotten, and the word for each in messages
-FORGOTTEN_PARTS = {
-    "exchanges": "exchange",
-    "blocks": "statement",
-    "items": "item",
-    "pages": "page",
-    "answers": "file",
-}
+FORGOTTEN_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "file"}
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
 _MOVED = "SELECT path FROM changes WHERE source = ?"
@@ -120,18 +114,17 @@ class Digest:
     lines: list[DigestLine] = field(default_factory=list)
     withheld: int = 0
 
-    def runs(self) -> Iterator[tuple[list[DigestLine], str]]:
-        """Yield the lines of each run with the command that undoes the whole run; "" as command for any other lines."""
+    def runs(self) -> Iterator[tuple[list[list[DigestLine]], str]]:
+        """Yield the lines of each run, page by page, with the command that undoes all of it.
+
+        Pages come in the order of their first lines. A line without a page is by itself, and so is each that is of no
+        run; the command is "" for these.
+        """
         for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
-            yield list(lines), f"brainiac undo {event}" if event else ""
-
-
-def by_page(lines: Sequence[DigestLine]) -> Iterator[list[DigestLine]]:
-    """Yield the lines of a run of each page, in the order of the first of them; one without a page by itself."""
-    pages: dict[str, list[DigestLine]] = {}
-    for number, line in enumerate(lines):
-        pages.setdefault(line.path or str(number), []).append(line)
-    yield from pages.values()
+            pages: dict[str, list[DigestLine]] = {}
+            for number, line in enumerate(lines):
+                pages.setdefault((event and line.path) or str(number), []).append(line)
+            yield list(pages.values()), f"brainiac undo {event}" if event else ""
 
 
 def count_forgotten(what: Any) -> str:
@@ -256,6 +249,13 @@ class _Reader:
                 if text.is_private or (is_other_ended and not other.is_private):
                     self._texts[digest] = text
 
+    def _tell(self, line: DigestLine | None) -> None:
+        """Add a line; None for one that is only counted, as it is or may be private."""
+        if line is None:
+            self.digest.withheld += 1
+        else:
+            self.digest.lines.append(line)
+
     def _page(self, uuid: str) -> Memory | None:
         return self._pages.get(self._path_by_uuid.get(uuid, "")) if uuid else None
 
@@ -267,8 +267,8 @@ class _Reader:
                 self._add_statements(event, statements)
                 for task in tasks:
                     if text := self._items.get(task.hash):
-                        line = DigestLine(event.at, f"task {_TASKS[task.action]}", text, event=event.id, is_part=True)
-                        self.digest.lines.append(line)
+                        what = f"task {_TASKS[task.action]}"
+                        self._tell(DigestLine(event.at, what, text, event=event.id, is_part=True))
                 self._add_refused(event, refused)
                 self._add_proposals(event, proposals)
             case events.MemoryOrganized(proposals=proposals):
@@ -282,12 +282,10 @@ class _Reader:
             case events.StatementCorrected(statements=statements) | events.StatementsEnded(statements=statements):
                 self._add_statements(event, statements)
             case events.ExchangeForgotten() | events.MemoryForgotten() as forgotten:
-                blobs = self._store.journal.blobs
+                blobs, count = self._store.journal.blobs, count_forgotten(forgotten)
                 is_purged = any(change.before and change.before not in blobs for change in event.changes)
                 undoable = "" if is_purged else event.id
-                self.digest.lines.append(
-                    DigestLine(event.at, "forgotten", "", reason=count_forgotten(forgotten), event=undoable)
-                )
+                self._tell(DigestLine(event.at, "forgotten", "", reason=count, event=undoable))
 
     def _add_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:
         """Add a line for each statement that was written, changed or ended.
@@ -337,7 +335,7 @@ class _Reader:
             case events.ForgetProposal(is_private=False):  # no word of it, as it stays hidden
                 text, stands = "", f"{count_forgotten(proposal)} stay hidden, and are not destroyed"
             case _:
-                self.digest.withheld += 1
+                self._tell(None)
                 return
         if self._is_quick:  # such an event changed none
             self._read(filter(None, map(self._store.pages().path_by_uuid.get, uuids)))
@@ -346,11 +344,8 @@ class _Reader:
         if former:
             statement = self._texts.get(former, _NO_TEXT)
             is_open &= statement.page is not None and not statement.is_private
-        if is_open and self._open_exchanges.issuperset(sources):
-            reason = f"undecided in memory/review.md for 30 days: {stands}"
-            self.digest.lines.append(DigestLine(event.at, "lapsed", text, reason=reason))
-        else:
-            self.digest.withheld += 1
+        line = DigestLine(event.at, "lapsed", text, reason=f"undecided in memory/review.md for 30 days: {stands}")
+        self._tell(line if is_open and self._open_exchanges.issuperset(sources) else None)
 
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
         """Add the line of one statement, if a page still has its new or its former words.
@@ -370,7 +365,7 @@ class _Reader:
         former_text = self._texts.get(former, _NO_TEXT)
         self._hashes.add(row.hash)
         if new_text.is_private or former_text.is_private:
-            self.digest.withheld += 1
+            self._tell(None)
         elif on_page := new_text.page or former_text.page:
             places = on_page.path, on_page.title
             line = DigestLine(event.at, what, new_text.text, former_text.text, *places, event=event.id)
@@ -379,7 +374,7 @@ class _Reader:
             is_part = isinstance(event.what, events.MemoryPromoted | events.StatementsEnded)
             statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
             reason = "edited by hand since" if is_edited else f"since {row.valid_until}" if what == "over" else ""
-            self.digest.lines.append(replace(line, reason=reason, statement=statement, is_part=is_part))
+            self._tell(replace(line, reason=reason, statement=statement, is_part=is_part))
 
     def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:
         """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
@@ -387,18 +382,12 @@ class _Reader:
         An ended statement is named by its place under History, another one by its place in the body. `undo` cannot
         take back an operation whose statement has changed since, nor a step of a how-to, which changes as a whole.
         """
-        if row.hash:
-            text, block, is_ended = new_text, row.block, False
-        else:
-            text, block, is_ended = former_text, row.replaced.history if row.replaced else "", True
-        statement = text.statement
-        if text.page is None or statement is None or statement.section == STEPS:
+        text, block = (new_text, row.block) if row.hash else (former_text, row.replaced.history if row.replaced else "")
+        place, top = text.statement, f"{self._store.tree.relative(self._store.tree.long_term)}/"
+        if text.page is None or place is None or place.section == STEPS:
             return ""
-        is_unchanged = statement.block_id == block and statement.is_history == is_ended
-        if not block or not is_unchanged:
-            return ""
-        top = self._store.tree.relative(self._store.tree.long_term)
-        return f"{text.page.path.removeprefix(top + '/')}#^{block}"
+        is_unchanged = place.block_id == block and place.is_history == (not row.hash)
+        return f"{text.page.path.removeprefix(top)}#^{block}" if block and is_unchanged else ""
 
     @cached_property
     def _items(self) -> dict[str, str]:
@@ -409,19 +398,15 @@ class _Reader:
 
     def _add_refused(self, event: Event, refused: Sequence[events.Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
-        # a candidate's id is that of the event that analyzed its exchanges, `#`, and a number
-        ids = {row.candidate.partition("#")[0] for row in refused}
-        analyses = {event_id: self._store.journal.find(event_id) for event_id in ids}
-        for row in refused:
-            if not row.statement:
-                continue  # its words were purged
-            analysis = analyses[row.candidate.partition("#")[0]]
+        find = cache(self._store.journal.find)
+        for row in (row for row in refused if row.statement):  # else its words were purged
+            # a candidate's id is that of the event that analyzed its exchanges, `#`, and a number
+            analysis = find(row.candidate.partition("#")[0])
             what = analysis.what if analysis else None
             if isinstance(what, events.EventsAnalyzed) and self._open_exchanges.issuperset(what.events):
-                text, reason = one_line(row.statement), one_line(row.reason)
-                self.digest.lines.append(DigestLine(event.at, "refused", text, reason=reason))
+                self._tell(DigestLine(event.at, "refused", one_line(row.statement), reason=one_line(row.reason)))
             else:
-                self.digest.withheld += 1
+                self._tell(None)
 
     @cached_property
     def _open_exchanges(self) -> set[str]:
@@ -436,25 +421,17 @@ class _Reader:
         text = self._store.read_text(self._store.tree.relative(self._store.tree.review)) or ""
         waiting = {tick.id: text[tick.start : tick.end] for tick in find_ticks(text)}
         for proposal in proposals:
-            if proposal.id not in waiting or proposal.id in decisions_in(text):
-                continue
-            if PRIVATE.search(waiting[proposal.id]):
-                self.digest.withheld += 1
-            else:
-                reason = "tick it in memory/review.md"
-                self.digest.lines.append(DigestLine(event.at, "asked", one_line(proposal.what), reason=reason))
+            if proposal.id in waiting and proposal.id not in decisions_in(text):
+                line = DigestLine(event.at, "asked", one_line(proposal.what), reason="tick it in memory/review.md")
+                self._tell(None if PRIVATE.search(waiting[proposal.id]) else line)
 
     def _add_moves(self, event: Event) -> None:
         """Add the pages that were moved and still exist."""
         for change in event.changes:
             page = self._pages.get(change.path)
-            if change.op != "move" or page is None:
-                continue
-            if page.is_private:
-                self.digest.withheld += 1
-                continue
-            places = change.path, change.source or "", page.path, page.title
-            self.digest.lines.append(DigestLine(event.at, "moved", *places, event=event.id))
+            if change.op == "move" and page is not None:
+                places = change.path, change.source or "", page.path, page.title
+                self._tell(None if page.is_private else DigestLine(event.at, "moved", *places, event=event.id))
 
 
 # --- the file ------------------------------------------------------------------------------------------------------
@@ -467,11 +444,11 @@ def _rendered(store: Store, digest: Digest) -> str:
         parts.append(f"\n{digest.withheld} private changes are not listed.\n")
     day = ""
     folder = store.tree.relative(store.tree.logs)
-    for lines, undo_all in digest.runs():
-        if (on := store.day_of(lines[0].at)) != day:
+    for groups, undo_all in digest.runs():
+        if (on := store.day_of(groups[0][0].at)) != day:
             day = on
             parts.append(f"\n## {day}\n\n")
-        for group in by_page(lines) if undo_all else ([line] for line in lines):
+        for group in groups:
             link = format_link(group[0].title, posixpath.relpath(group[0].path, folder), "") if group[0].path else ""
             is_short = bool(undo_all and link)
             after = "" if is_short else f" {link}".rstrip()

@@ -8,7 +8,7 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.events import Event, ExchangeEvent, ImportStarted, PromptAnswered
-from brainiac.formats.authors import PERSON, Author, door_and_name, least_trusted, without_mark
+from brainiac.formats.authors import PERSON, door_and_name, least_trusted, without_mark
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate
@@ -141,16 +141,16 @@ class Exchanges:
 
     def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
         """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
-        path, in_memory = self._find_in_memory(exchange)
-        record, author = self.what(exchange), in_memory.author if in_memory else Author()
-        at = in_memory.at if in_memory else event.at if event else ""
+        path, found = self._find_in_memory(exchange)
+        in_memory = found or StmEvent(exchange, event.at if event else "", "")
+        record, author = self.what(exchange), in_memory.author
         page = author_on_page(self._brain, path)
         is_imported = page.origin == "import"
         return Said(
             exchange,
-            at,
-            user=in_memory.user if in_memory else "",
-            ai=in_memory.ai if in_memory else "",
+            in_memory.at,
+            user=in_memory.user,
+            ai=in_memory.ai,
             prompt=record.prompt if record else "",
             device=device,
             model=record.model if isinstance(record, PromptAnswered) else "",

@@ -12,38 +12,19 @@ import itertools
 import posixpath
 import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import (
-    Event,
-    ExchangeForgotten,
-    ForgetProposal,
-    MemoryForgotten,
-    PathKind,
-    ProposalMade,
-    StatementRecord,
-    content_hash,
-    new_id,
-    update,
-)
+from brainiac.formats import markdown
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.markdown import (
-    PRIVATE,
-    decode_text,
-    edited,
-    find_events,
-    find_links,
-    remarks_of,
-    without_link_targets,
-)
 from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, is_private_note, parse_memory
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
@@ -58,15 +39,9 @@ from brainiac.storage.proposals import asked_before, asking
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import SECTIONS, without_proposals
 from brainiac.storage.said import check_gone, meant_by, receipt_id
-from brainiac.storage.statements import Rest, RestsOn, StatementLog, sources_of, text_hash, without_items
+from brainiac.storage.statements import Rest, StatementLog, rests_on, sources_of, text_hash, without_items
 from brainiac.storage.today import without_ours
-from brainiac.storage.withheld import (
-    block_hash,
-    hiding_proposals,
-    matching_blocks,
-    split_or_all,
-    units_of,
-)
+from brainiac.storage.withheld import block_hash, hiding_proposals, matching_blocks, split_or_all, units_of
 from brainiac.text.tokens import holds_phrase, holds_words, named_words, pieces
 from brainiac.text.tokens import words as words_of
 
@@ -86,16 +61,16 @@ Nothing is hidden: it is not clear whether “{quote}” means all of this.
 `[x]` at its line in memory/review.md takes it out of memory; `/forget WORDS` lists what holds some words."""
 MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
 _MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
-_WHOLE = frozenset({PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR})
+_WHOLE = frozenset({events.PathKind.PROMPT, events.PathKind.CAPTURE, events.PathKind.RESPONSE, events.PathKind.ERROR})
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
+PAGES = frozenset({events.PathKind.MEMORY, events.PathKind.ARCHIVED})
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
 _RESTING = {"page": "page", "statement": "statement", "note": "note", "said": "exchange"}  # what a plan takes besides
-_TOLD_AGAIN = (PathKind.INDEX_PAGE, PathKind.TODAY)  # these tell again what stands elsewhere
+_TOLD_AGAIN = (events.PathKind.INDEX_PAGE, events.PathKind.TODAY)  # these tell again what stands elsewhere
 _ORDER = ("page", "statement", "note", "again", "said", "file")  # of what a plan does, as it is shown
 # what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
 _OUR_ADDITIONS = re.compile(
@@ -159,7 +134,7 @@ class PurgedWords:
 @lru_cache(maxsize=200_000)  # a device has each word in many texts
 def salted_hash(salt: str, text: str) -> str:
     """Return the hash by which a tombstone knows a word or a sentence."""
-    return content_hash(f"{salt} {text}".encode("utf-8", "surrogateescape"))[:16]
+    return events.content_hash(f"{salt} {text}".encode("utf-8", "surrogateescape"))[:16]
 
 
 def holds(text: str, named: str | PurgedWords) -> bool:
@@ -209,14 +184,14 @@ class Target:
         """How many exchanges, statements and so on it has, in words."""
         return count_forgotten(self)
 
-    def proposal(self, what: str) -> ForgetProposal:
+    def proposal(self, what: str) -> events.ForgetProposal:
         """Return the proposal to forget it, with one sentence for a person."""
-        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self.parts)
+        return events.ForgetProposal(id=events.new_id(), what=what, operation=OPERATION, **self.parts)
 
     @classmethod
-    def of(cls, what: ForgetProposal | ExchangeForgotten | MemoryForgotten) -> Target:
+    def of(cls, what: events.ForgetProposal | events.ExchangeForgotten | events.MemoryForgotten) -> Target:
         """Return the target that a proposal names, or that an event took out."""
-        if isinstance(what, MemoryForgotten):
+        if isinstance(what, events.MemoryForgotten):
             return cls(what.exchanges, pages=(what.path,), page=what.page)
         parts: dict[str, Any] = {name: getattr(what, name) for name in FORGOTTEN_PARTS}
         return cls(**parts)
@@ -255,7 +230,7 @@ def find_target(brain: Brain, named: str) -> Target:
 
 def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
     """Return the target that is a page; the exchanges on an episodic page are part of it."""
-    exchanges = tuple(placed.event.id for placed in find_events(memory.text))
+    exchanges = tuple(placed.event.id for placed in markdown.find_events(memory.text))
     return Target(exchanges, items=tuple(items), pages=(memory.path,), page=memory.uuid)
 
 
@@ -274,7 +249,7 @@ def target_of_hits(brain: Brain, hits: Iterable[Hit]) -> Target:
         line = f"{hit.path}: {_quoted(hit.said)}"
         if hit.kind == "exchange":
             found["exchanges"].setdefault(hit.anchor, line)
-        elif brain.tree.kind_of(hit.path) is PathKind.SHORT_TERM:
+        elif brain.tree.kind_of(hit.path) is events.PathKind.SHORT_TERM:
             found["items"][text_hash(hit.text)] = line
         elif text := brain.read_text(hit.path):
             with suppress(FormatError):
@@ -309,9 +284,9 @@ class _WordSearch:
             kind = tree.kind_of(path)
             if kind in PAGES and self._matches(stem_of(path)):
                 found["pages"][path] = f"{path}: the whole page"
-            elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages, and so do ours of `Today.md`
+            elif kind is not events.PathKind.INDEX_PAGE:  # its lines follow the pages, and so do ours of `Today.md`
                 text = self._brain.read_text(path) or ""
-                self._read_units(path, without_ours(text) if kind is PathKind.TODAY else text)
+                self._read_units(path, without_ours(text) if kind is events.PathKind.TODAY else text)
         exchanges = Exchanges(self._brain)
         # a prompt comes before its answers, so that the exchange of a prompt with the words is added by then
         for path in sorted(tree.scan(tree.inbox)):
@@ -344,7 +319,7 @@ class _WordSearch:
 
     def _add_events(self, path: str, text: str) -> str:
         """Add the exchanges of a file that have the words; return the text without its exchanges."""
-        exchanges = list(find_events(text))
+        exchanges = list(markdown.find_events(text))
         for event in (placed.event for placed in exchanges):
             # an answer of the offline engine is recorded as links alone: their titles are nobody's words
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
@@ -352,7 +327,7 @@ class _WordSearch:
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._found["exchanges"][event.id] = line
-        return edited(text, ((placed.start, placed.end, "") for placed in exchanges))
+        return markdown.edited(text, ((placed.start, placed.end, "") for placed in exchanges))
 
     def _read_page(self, page: Memory) -> None:
         """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
@@ -361,8 +336,8 @@ class _WordSearch:
             self._read_units(page.path, self._add_events(page.path, page.text), page.uuid)
             return
         self._found["pages"][page.path] = f"{page.path}: the whole page"
-        self._is_private |= page.is_private or bool(PRIVATE.search(page.text))
-        for placed in find_events(page.text):
+        self._is_private |= page.is_private or bool(markdown.PRIVATE.search(page.text))
+        for placed in markdown.find_events(page.text):
             self._found["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
 
     def _read_units(self, path: str, text: str, uuid: str = "") -> None:
@@ -414,7 +389,7 @@ def said_in(unit: str) -> str:
 
     if unit.strip() in _OUR_LINES or unit.strip() in FIXED:
         return ""
-    for link in reversed(find_links(unit)):
+    for link in reversed(markdown.find_links(unit)):
         if not link.is_external:
             names = [link.text, link.target if link.is_wiki else stem_of(link.target)]
             # a day's link, and that of short-term memory, are of ours
@@ -478,7 +453,7 @@ class MoreGoesError(UserError):
 
 def forget(
     brain: Brain, target: Target, *, by: str = "cli", cause: str | None = None, shown: Collection[str] | None = None
-) -> Event | None:
+) -> events.Event | None:
     """Remove a target from the tree in one commit.
 
     Args:
@@ -496,7 +471,7 @@ def forget(
         MoreGoesError: It would take more than was shown; nothing is done.
     """
 
-    def attempt() -> Event | None:
+    def attempt() -> events.Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
             if shown is not None and not plan.keys.issubset(shown):
@@ -505,11 +480,11 @@ def forget(
                 return None
             left: dict[str, Any] = {"taken_out": tuple(plan.statements), "left": tuple(plan.kept)}
             if target.page is None:
-                forgotten: MemoryForgotten | ExchangeForgotten
-                forgotten = ExchangeForgotten(**left, **target.parts)
+                forgotten: events.MemoryForgotten | events.ExchangeForgotten
+                forgotten = events.ExchangeForgotten(**left, **target.parts)
             else:
                 path, exchanges = target.pages[0], target.exchanges
-                forgotten = MemoryForgotten(page=target.page, path=path, exchanges=exchanges, **left)
+                forgotten = events.MemoryForgotten(page=target.page, path=path, exchanges=exchanges, **left)
             return brain.commit(forgotten, by=by, changes=changes, cause=cause)
 
     event = brain.retry(attempt)
@@ -518,9 +493,9 @@ def forget(
     return event
 
 
-def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
-    """Return the plan of everything that is to be removed from the present tree for a target."""
-    plan = ForgetPlan(brain, target)
+def plan_forget(brain: Brain, target: Target, *, keeps_prompts: bool = False) -> ForgetPlan:
+    """Return the plan of everything that is to be removed from the present tree for a target; see `ForgetPlan`."""
+    plan = ForgetPlan(brain, target, keeps_prompts=keeps_prompts)
     plan.plan_all()
     return plan
 
@@ -531,6 +506,7 @@ class ForgetPlan(Edits):
     Args:
         brain: The brain.
         target: What is to be forgotten.
+        keeps_prompts: Whether the files stay in which it was said, as for undo.
 
     Attributes:
         kept: For each thing that stays a sentence for a person, with the reason.
@@ -541,14 +517,14 @@ class ForgetPlan(Edits):
         is_private: Whether some of what it changes is private.
     """
 
-    def __init__(self, brain: Brain, target: Target) -> None:
+    def __init__(self, brain: Brain, target: Target, *, keeps_prompts: bool = False) -> None:
         super().__init__(brain)
-        self._brain, self._target = brain, target
-        self._rests, self._exchanges = RestsOn(brain, target.exchanges), Exchanges(brain)
-        self._ids = self._rests.exchanges
+        self._brain, self._target, self._keeps_prompts = brain, target, keeps_prompts
+        self._log, self._exchanges = StatementLog(brain), Exchanges(brain)
+        self._ids = frozenset(target.exchanges)
         self._titles: list[str] = []  # of the pages that are removed
         self.kept: list[str] = []
-        self.statements: list[StatementRecord] = []
+        self.statements: list[events.StatementRecord] = []
         self.items: list[str] = []
         self.texts: list[str] = []
         self.said: dict[str, str] = {}
@@ -562,13 +538,14 @@ class ForgetPlan(Edits):
             said = self._exchanges.said(exchange)
             self.texts += [text for text in (said.user, said.ai) if text.strip()]
             self._remove_prompt_and_answers(exchange)
-        for page in self._rests.pages():
-            if page.path not in target.pages:
-                self._remove_from_page(page.path)
-        self.kept += self._rests.unreadable()
-        self._remove_from_short_term()
-        review = tree.relative(tree.review)
-        proposals, text = self._rests.proposals(), self.read(review)
+        rests = defaultdict[str, list[Rest]](list)
+        for rest in rests_on(self._brain, self._ids, self.read):
+            rests[rest.path].append(rest)
+        short_term, review = tree.relative(tree.short_term), tree.relative(tree.review)
+        for path in [path for path in rests if path not in (short_term, review, *target.pages)]:
+            self._remove_from_page(path, rests[path])
+        self._remove_from_short_term({rest.name for rest in rests[short_term] if rest.kind == "item"})
+        proposals, text = {rest.name for rest in rests[review]}, self.read(review)
         if text and (left := without_proposals(text, proposals, target.pages)) != text:
             self.write(review, left, "what rests on it")
         for page in self._brain.pages(target.pages).pages.values():
@@ -584,14 +561,14 @@ class ForgetPlan(Edits):
         for path in sorted(filter(tree.is_tracked, files)):
             self._remove_units(path, pages[path].uuid if path in pages else "")
         # what names the target alone is as private as that
-        self.is_private |= any(is_private_note(decode_text(before)) for _, before, _ in self._changed())
+        self.is_private |= any(is_private_note(markdown.decode_text(before)) for _, before, _ in self._changed())
 
     def _changed(self) -> Iterator[tuple[str, bytes, str]]:
         """Yield the changed files of memory and inbox: path, and the text before and after."""
         tree = self._brain.tree
         for path, before in self._before.items():
             after = self._after[path]
-            if before is not None and decode_text(before) != after and tree.kind_of(path) not in _TOLD_AGAIN:
+            if before is not None and markdown.decode_text(before) != after and tree.kind_of(path) not in _TOLD_AGAIN:
                 yield path, before, after or ""
 
     @property
@@ -610,7 +587,7 @@ class ForgetPlan(Edits):
             found.setdefault((kind, key or f"{path} {text}"), Effect(kind, path, title, text, key))
 
         for path, content, after in self._changed():
-            before, is_whole = decode_text(content), self._after[path] is None
+            before, is_whole = markdown.decode_text(content), self._after[path] is None
             is_in_inbox = tree.kind_of(path) in _WHOLE  # which the target names, itself or by its exchange
             if is_in_inbox and is_whole:
                 add("file", path, before[split_or_all(before)[1] :].strip())
@@ -619,8 +596,8 @@ class ForgetPlan(Edits):
                 # a day's page goes when nothing is left of the day
                 is_named = path in self._target.pages or is_date(stem_of(path))
                 add("page", path, pages[path].title if path in pages else path, "" if is_named else text_hash(path))
-            left = {placed.event.id for placed in find_events(after)}
-            for placed in find_events(before):
+            left = {placed.event.id for placed in markdown.find_events(after)}
+            for placed in markdown.find_events(before):
                 if (name := placed.event.id) not in left:
                     add("said", path, placed.event.user or placed.event.ai, "" if name in self._ids else name)
             if path not in (short_term, review):
@@ -645,7 +622,8 @@ class ForgetPlan(Edits):
             if is_latest:
                 self.kept.append(f"{path}: says something else by now")
             return
-        self.write(path, None, "the prompt")
+        if not self._keeps_prompts:
+            self.write(path, None, "the prompt")
         for answer in map(response_path, itertools.repeat(path), itertools.count(1)):
             text = self.read(answer)
             if text is None:
@@ -654,17 +632,15 @@ class ForgetPlan(Edits):
                 self.texts.append(text)
                 self.write(answer, None, "the answer")
 
-    def _remove_from_short_term(self) -> None:
+    def _remove_from_short_term(self, items: Collection[str]) -> None:
         """Plan short-term memory without the exchanges, the items from them, and their sentences in the summary."""
         path = self._brain.tree.relative(self._brain.tree.short_term)
-        text, log = self.read(path), self._rests.log
+        text = self.read(path)
         if text is None:
             return
         document, removed = without_items(
             ShortTermDocument(text).without_event(*self._ids),
-            lambda item: (
-                text_hash(item.text) in self._target.items or not self._ids.isdisjoint(log.sources_of_item(item.text))
-            ),
+            lambda item: item.text in items or text_hash(item.text) in self._target.items,
         )
         self.texts += removed
         self._notes += removed
@@ -689,7 +665,7 @@ class ForgetPlan(Edits):
             for part in paragraphs
             if (self.texts and not COUNTED.match(part)) or any(re.search(name, part) for name in names)
         )
-        removed += filter(self._rests.log.is_own_summary, about_removed)
+        removed += filter(self._log.is_own_summary, about_removed)
         if not removed:
             return summary  # unchanged to the byte: a person may have formatted it
         # the longest first: a sentence may hold another
@@ -699,35 +675,35 @@ class ForgetPlan(Edits):
 
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _remove_from_page(self, path: str) -> None:
-        """Plan a page that names the exchanges: a captured note is removed, any other page loses what rests on them.
+    def _remove_from_page(self, path: str, rests: Sequence[Rest]) -> None:
+        """Plan a page without what rests on the exchanges; one that is what was said, and no more, is removed.
 
-        A page that a process wrote, or that holds exchanges, is removed if nothing but headings is left of it.
+        So is one that a process wrote, or that holds exchanges, if nothing but headings is left of it.
         """
-        text = self.read(path)
-        if text is None:
+        if rests[0].kind == "unreadable":
+            self.kept.append(f"{path} cannot be read ({rests[0].name})")
             return
-        memory = parse_memory(path, text)  # the file may have changed since all pages were read
-        note = self._rests.log.whole_body_of(memory.uuid)
-        if note and self._ids.issuperset(note.record.sources):
-            prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.record.sources)
-            if text_hash(memory.body) != note.hash and not any(_comparable(memory.body) in said for said in prompts):
+        text = self.read(path) or ""
+        memory = parse_memory(path, text)
+        if entry := next((rest for rest in rests if rest.kind == "entry" and rest.is_alone), None):
+            prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in entry.sources)
+            if entry.is_persons and not any(_comparable(memory.body) in said for said in prompts):
                 self.kept.append(f"{path}: it was edited since; it stays")
                 return
             self._titles.append(memory.title)
             self.texts.append(memory.body)
             self.write(path, None, "it is what was said")
             return
-        for placed in reversed(list(find_events(text))):  # a person's remarks within an exchange stay
+        for placed in reversed(list(markdown.find_events(text))):  # a person's remarks within an exchange stay
             if placed.event.id in self._ids:
-                text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
+                text = text[: placed.start] + markdown.remarks_of(text, placed) + text[placed.end :]
         page = MemoryDocument(text, path)
-        for rest in self._rests.statements(memory):
+        for rest in (rest for rest in rests if rest.kind == "statement"):
             page = self._without_source(page, rest)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         other_sources = [source for source in sources if source not in self._ids]
         page = _without_unused_mentions(page.set_meta(sources=other_sources) if other_sources != sources else page)
-        if is_bare(page.memory) and is_by_process(memory, self._rests.log):
+        if is_bare(page.memory) and is_by_process(memory, self._log):
             self._titles.append(memory.title)
             self.write(path, None, "nothing else stands on it")
         else:
@@ -739,21 +715,20 @@ class ForgetPlan(Edits):
         A statement that rests on these alone is removed. One whose last wording comes from them gets its earlier
         wording back, if that is known. Any other stays, and `kept` says so.
         """
-        memory, block = page.memory, rest.statement.block_id
-        name = f"{memory.path}: “{rest.statement.text}”"
+        memory, text = page.memory, page.statement(rest.name).text
         # lines that a person wrote below the statement belong to it and would lose their meaning
-        if rest.is_alone and page.has_lines_below(block):
-            self.kept.append(f"{name} has lines below it that are not ours")
+        if rest.is_alone and rest.is_persons:
+            self.kept.append(f"{rest.path}: “{text}” has lines below it that are not ours")
             return page
         former = Provenance(self._brain, memory).text_with_hash(rest.former.hash) if rest.former else ""
         if not rest.is_alone and not former:
-            self.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
+            self.kept.append(f"{rest.path}: “{text}” rests on other exchanges too; it stays and loses this source")
             return page
-        self.statements.append(rest.record(memory))
-        self.texts.append(rest.statement.text)
+        self.statements.append(events.StatementRecord(page=memory.uuid, block=rest.name, hash=text_hash(text)))
+        self.texts.append(text)
         if rest.is_alone:
             return rest.without(page)
-        page, history = page.replace_statement(block, former), rest.former.history if rest.former else ""
+        page, history = page.replace_statement(rest.name, former), rest.former.history if rest.former else ""
         is_there = any(history and history == statement.block_id for statement in page.memory.statements)
         return page.without_statement(history) if is_there else page
 
@@ -771,7 +746,8 @@ class ForgetPlan(Edits):
             self.texts.append(text)
             self.write(path, None, "it has the words")
             return
-        if not (hashes or holds(text, words)):
+        # a purge's sentences are hashed by what is said in a unit: of the whole text nothing can be told
+        if not (hashes or isinstance(words, PurgedWords) or holds(text, words)):
             return
 
         def is_named(unit: str) -> bool:
@@ -779,14 +755,18 @@ class ForgetPlan(Edits):
             return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds(said_in(unit), words)
 
         spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
+        values = [value for value in values_of(text) if is_named(value)]
+        if not spans and not values:
+            return
         if spans and path in self._brain.pages([path]).pages:
             for each in parse_memory(path, text).statements:
                 if (each.start, each.end) in spans:
-                    self.statements.append(StatementRecord(page=uuid, block=each.block_id, hash=text_hash(each.text)))
-                    self._add_said(sources_of(self._rests.log.provenance_of(uuid, each)))
+                    self.statements.append(
+                        events.StatementRecord(page=uuid, block=each.block_id, hash=text_hash(each.text))
+                    )
+                    self._add_said(sources_of(self._log.provenance_of(uuid, each)))
         before, removed = text, [text[start:end] for start, end in spans]
-        text = edited(text, ((*span, "") for span in spans))
-        values = [value for value in values_of(text) if is_named(value)]
+        text = markdown.edited(text, ((*span, "") for span in spans))
         try:
             # texts of front matter are taken out of lists, and empty elsewhere
             keys: dict[str, Any] = {}
@@ -814,7 +794,7 @@ class ForgetPlan(Edits):
         self.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
             digest = text_hash(statement.text)
-            self.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
+            self.statements.append(events.StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
             self.texts.append(statement.text)
         sources = {str(source) for source in memory.meta.get("sources") or ()} - self._ids
         if sources:
@@ -828,12 +808,12 @@ def is_bare(memory: Memory) -> bool:
 
 def is_by_process(memory: Memory, log: StatementLog) -> bool:
     """Return whether a process wrote on a page: a statement, or an exchange word for word."""
-    return log.knows_page(memory.uuid) or any(find_events(memory.text))
+    return log.knows_page(memory.uuid) or any(markdown.find_events(memory.text))
 
 
 def _units_in(text: str) -> dict[str, str]:
     """Return what stands in a file beside its exchanges and headings: each as it is said, with its hash."""
-    said = [(placed.start, placed.end) for placed in find_events(text)]
+    said = [(placed.start, placed.end) for placed in markdown.find_events(text)]
     units = [text[start:end] for start, end in units_of(text) if not any(a <= start < b for a, b in said)]
     words = {" ".join(said_in(unit).split()).removeprefix("- "): unit for unit in units if not unit.startswith("#")}
     return {said: block_hash(unit) for said, unit in words.items() if said}
@@ -852,7 +832,7 @@ def _bytes(text: str) -> bytes:
 
 def _comparable(text: str) -> str:
     """Return a text without link targets and extra white space, which may differ between copies of the same words."""
-    return " ".join(without_link_targets(text.removeprefix("\ufeff")).split())
+    return " ".join(markdown.without_link_targets(text.removeprefix("\ufeff")).split())
 
 
 # --- sentences that remain in the tree -----------------------------------------------------------------------------
@@ -946,7 +926,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         meta, _ = split(before, path)
     except FormatError:
         return  # it names no exchanges
-    on_page = {placed.event.id for placed in find_events(before)}  # these were deleted with the page
+    on_page = {placed.event.id for placed in markdown.find_events(before)}  # these were deleted with the page
     sources = map(str, meta.get("sources") or ())
     target = Target(tuple(source for source in sources if source not in on_page))
     page = str(meta.get("uuid") or path)
@@ -989,13 +969,13 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
         text = brain.read_text(path) if path else None
         proposals, changes = asking(brain, [proposal])
         if text:
-            changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
-        brain.commit(ProposalMade(proposals=proposals), by="reflection", changes=changes, cause=exchange.id)
+            changes.append(events.update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
+        brain.commit(events.ProposalMade(proposals=proposals), by="reflection", changes=changes, cause=exchange.id)
 
     brain.retry(attempt)
 
 
-def _add_proposal(brain: Brain, proposal: ForgetProposal, why: str, *, by: str) -> tuple[ForgetPlan, str]:
+def _add_proposal(brain: Brain, proposal: events.ForgetProposal, why: str, *, by: str) -> tuple[ForgetPlan, str]:
     """Commit a proposal of the person's own with its line in `review.md`, and what it would take.
 
     Returns:
@@ -1010,11 +990,13 @@ def _add_proposal(brain: Brain, proposal: ForgetProposal, why: str, *, by: str) 
     what = f"Forget {count}; {why}" if resting else f"Forget {count}, {why}"
     whole = replace(proposal, what=what, is_wish=True, is_private=is_private, shown=tuple(sorted(plan.keys)))
     proposals, changes = asking(brain, [whole])
-    brain.commit(ProposalMade(proposals=proposals), by=by, changes=changes)
+    brain.commit(events.ProposalMade(proposals=proposals), by=by, changes=changes)
     return plan, count
 
 
-def carry_out_proposal(brain: Brain, proposal: ForgetProposal, *, cause: str | None = None) -> Event | None:
+def carry_out_proposal(
+    brain: Brain, proposal: events.ForgetProposal, *, cause: str | None = None
+) -> events.Event | None:
     """Forget what a ticked proposal names, and remove the prompt that asked for it, which is off the record.
 
     Args:

@@ -23,16 +23,9 @@ from brainiac.events import PathKind, StatementRecord, new_id
 from brainiac.formats.discretion import mark_events_private
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, one_line
-from brainiac.formats.page import (
-    Memory,
-    MemoryDocument,
-    is_private_note,
-    new_memory,
-    parse_memory,
-    shareable_text,
-)
+from brainiac.formats.page import Memory, MemoryDocument, is_private_note, new_memory, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
-from brainiac.formats.short_term import Item, ShortTermDocument
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import find_remaining, is_bare, is_by_process, pieces_of
 from brainiac.llm.catalog import endpoint_of
@@ -40,7 +33,7 @@ from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
 from brainiac.storage.links import MENTIONS, Edits, still_named, with_repaired_links
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import Rest, RestsOn, text_hash, without_items
+from brainiac.storage.statements import Rest, StatementLog, rests_on, text_hash, without_items
 from brainiac.storage.withheld import unescaped
 
 
@@ -190,8 +183,10 @@ class Withdrawal(Edits):
 
     def __init__(self, brain: Brain, exchanges: Collection[str]) -> None:
         super().__init__(brain)
-        self._brain, self._rests = brain, RestsOn(brain, exchanges)
-        self._ids, self._log = self._rests.exchanges, self._rests.log
+        self._brain, self._log, self._ids = brain, StatementLog(brain), frozenset(exchanges)
+        self._rests = defaultdict[str, list[Rest]](list)
+        for rest in rests_on(brain, self._ids, self.read):
+            self._rests[rest.path].append(rest)
         self.kept: list[str] = []
         self.statements: list[StatementRecord] = []
         # the person's words, and the statements made of them; and of these what must not be repeated, once it is known
@@ -202,9 +197,9 @@ class Withdrawal(Edits):
     def plan_all(self) -> None:
         """Plan pages, texts elsewhere that repeat the same words, short-term memory, and review."""
         brain, tree = self._brain, self._brain.tree
-        for page in self._rests.pages():
-            self._edit(page.path, self._withdraw_from_page)
-        self.kept += self._rests.unreadable()
+        others = (tree.relative(tree.short_term), tree.relative(tree.review))
+        for path in [path for path in self._rests if path not in others]:
+            self._edit(path, self._withdraw_from_page)
         # what a person said again without a mark stays as it is, and is named
         pieces = pieces_of(self._texts)
         self._repeated = [unescaped(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
@@ -217,8 +212,8 @@ class Withdrawal(Edits):
             elif kind is PathKind.RESPONSE and not is_hidden(tree, path) and places.isdisjoint(prompt_path_of(path)):
                 # its exchange is private with it
                 self._edit(path, lambda path, text: self.write(path, edit_meta(text, private=True)))
-        self._edit(tree.relative(tree.short_term), self._withdraw_from_short_term)
-        self._edit(tree.relative(tree.review), self._mark_review)
+        for path, withdraw in zip(others, (self._withdraw_from_short_term, self._mark_review), strict=True):
+            self._edit(path, withdraw)
 
     def _edit(self, path: str, withdraw: Callable[[str, str], None]) -> None:
         """Plan a file, given its path and text; one that cannot be parsed is named in `kept`."""
@@ -251,12 +246,8 @@ class Withdrawal(Edits):
         memory = document.memory
         private = self._ids | {event.id for event in memory.events if event.is_private}
         said = unescaped("\n".join(event.user for event in memory.events if not event.is_private))
-
-        def is_withdrawn(item: Item) -> bool:
-            sources = self._log.sources_of_item(item.text)
-            return bool(sources) and sources <= private and unescaped(item.text) not in said
-
-        document, _ = without_items(document, is_withdrawn)
+        items = {rest.name for rest in self._rests[path] if rest.kind == "item" and rest.sources <= private}
+        document, _ = without_items(document, lambda item: item.text in items and unescaped(item.text) not in said)
         # whether the promotion that wrote the present summary read one of the exchanges
         runs = (event.what for event in self._brain.journal.events(kinds={events.MemoryPromoted}, reverse=True))
         wrote = (run for run in runs if isinstance(run, events.MemoryPromoted) and run.summarized_by is not None)
@@ -275,18 +266,17 @@ class Withdrawal(Edits):
         if is_private_note(text):
             return
         memory = parse_memory(path, text)
-        note = self._log.whole_body_of(memory.uuid)
-        page = MemoryDocument(self._without_exchanges(text), path)
-        moved = [rest for rest in self._rests.statements(memory) if not rest.is_said_elsewhere]
+        rests, page = self._rests[path], MemoryDocument(self._without_exchanges(text), path)
+        moved = [rest for rest in rests if rest.kind == "statement" and not rest.is_said_elsewhere]
         for rest in moved:
-            self._texts.append(rest.statement.text)
+            self._texts.append(page.statement(rest.name).text)
             page = rest.without(page)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         other_sources = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=other_sources) if other_sources != sources else page
         left = parse_memory(path, shareable_text(str(page)) or "")
         is_empty = is_bare(left) and is_by_process(memory, self._log)
-        if is_empty or (note and not self._ids.isdisjoint(note.record.sources)):
+        if is_empty or any(rest.kind == "entry" for rest in rests):
             self.write(path, str(MemoryDocument(text, path).set_meta(private=True)))
             return
         if self._repeats("\n".join(statement.text for statement in page.memory.statements)):
@@ -315,7 +305,7 @@ class Withdrawal(Edits):
         page, is_standing = MemoryDocument(text, path), self._brain.tree.holds
         sources = set(page.memory.meta.get("sources") or ())
         for rest in moved:
-            statement = rest.statement
+            statement = next(each for each in memory.statements if each.block_id == rest.name)
             lines = memory.text[statement.start : statement.end].rstrip() + "\n"
             lines = with_repaired_links(lines, was=memory.path, now=path, moved={}, places={}, is_standing=is_standing)
             page = page.with_item(lines, is_history=statement.is_history)
@@ -347,7 +337,7 @@ class Withdrawal(Edits):
 
     def _mark_review(self, path: str, text: str) -> None:
         """Plan `review.md` with marks on the proposals that rest on the exchanges."""
-        proposals = self._rests.proposals()
+        proposals = {rest.name for rest in self._rests[path]}
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
             # before the id, which must be at the end of its line

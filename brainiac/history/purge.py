@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +23,16 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import KINDS, Event, ForgetProposal, PurgeHonoured, TextsPurged, content_hash
+from brainiac.events import (
+    KINDS,
+    CopyMerged,
+    Event,
+    ForgetProposal,
+    PurgeHonoured,
+    RecordedChange,
+    TextsPurged,
+    content_hash,
+)
 from brainiac.formats.index_page import MANIFEST
 from brainiac.formats.markdown import decode_text
 from brainiac.formats.page import parse_memory
@@ -399,9 +408,6 @@ def honour(brain: Brain) -> None:
 
     What was written on any device before it knew of a purge goes with it, whenever it arrives; what a person types
     anew afterwards is theirs, and stays.
-
-    Returns:
-        The ids of the tombstones for which something had to be done.
     """
     _resume(brain)
     knew: dict[str, dict[str, int]] = {}  # by tombstone and device: `seq` of the event from which on it knew of it
@@ -442,9 +448,12 @@ def _written_before(
     """
     first: dict[str, tuple[str, bool]] = {}  # by text: the first event with it, and whether that was before
     new, whole, names, last = set[str](), set[str](), dict[str, set[str]](), dict[str, str]()
+    merged = list[tuple[RecordedChange, ...]]()
     for device, event in brain.journal.all_events():
         name = device or brain.journal.device
         last[name] = str(event.seq)
+        if isinstance(event.what, CopyMerged) and event.seq > int(looked_at.get(name, 0)):
+            merged.append(event.changes)
         for digest, path in ((change.after, change.path) for change in event.changes if change.after):
             written = (event.id, event.seq < aware.get(name, event.seq + 1))
             first[digest] = min(written, first.get(digest, written))  # a text that arrived here is not from here
@@ -453,14 +462,23 @@ def _written_before(
             names.setdefault(digest, set()).add(stem_of(path))
             if path.startswith(f"{brain.tree.layout.inbox}/"):
                 whole.add(digest)
-    words, said = PurgedWords(purged.salt, frozenset(purged.words), frozenset(purged.sentences)), set()
+    words, said = PurgedWords(purged.salt, frozenset(purged.words), frozenset(purged.sentences)), set[str]()
+
+    def sentences_of(text: str | None, names: Iterable[str] = (), *, is_whole: bool = False) -> set[str]:
+        units = [*_units(text or ""), *names]  # what a destroyed text was called tells too
+        units = ["\n".join(units)] if is_whole else units
+        return {sentence for unit in units if words.meet_in(unit) for sentence in words.sentences_in(unit)}
+
     # the text of a file that was moved offline may be destroyed in the journal already
     present = {state.hash: path for path, state in brain.committer.file_states.all().items() if not state.is_held}
     for digest in {digest for digest in new if first[digest][1]}.union(present.keys() & set(purged.hashes)):
         text = brain.kept_text(digest) or (brain.read_text(present[digest]) if digest in present else None)
-        units = [*_units(text), *names.get(digest, ())] if text else []
-        for unit in ["\n".join(units)] if digest in whole else units:
-            said |= words.sentences_in(unit) if words.meet_in(unit) else set()
+        said |= sentences_of(text, names.get(digest, ()), is_whole=digest in whole)
+    for changes in merged:  # of a copy that cannot be read, as what it is a splice on was destroyed: what it brought
+        befores = [change.before for change in changes if change.before]
+        if any(first.get(digest, ("", False))[1] and brain.kept_text(digest) is None for digest in befores):
+            stood = {each for digest in befores for each in sentences_of(brain.kept_text(digest))}
+            said |= {each for change in changes for each in sentences_of(brain.kept_text(change.after))} - stood
     return (replace(words, said=frozenset(said)) if said or brain.journal.device not in aware else ""), last
 
 
@@ -482,9 +500,6 @@ def _honour(
         hashes: Of the texts that devices destroyed besides.
         words: What is to be found in texts that were written before their device knew of it.
         was_honoured: Whether this device carried it out before.
-
-    Returns:
-        Whether there was something to do.
     """
     hashes = hashes.union(purged.hashes)
     present = brain.observed.present_hashes(hashes)  # of whole files

@@ -9,7 +9,7 @@ from dataclasses import fields
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.events import Event, PathKind, StatementRecord
+from brainiac.events import Event, PathKind
 from brainiac.formats.page import parse_memory
 from brainiac.history.forget import Target
 from brainiac.history.past import differences_of
@@ -45,7 +45,6 @@ _SENTENCES: dict[type[events.EventData], str] = {
 _UNDONE = {
     events.PromptAnswered.kind: "an answer",
     events.ExchangeReflected.kind: "what was noted of an exchange",
-    events.StatementCorrected.kind: "a correction",
     events.NoteSaved.kind: "an edit",
     events.NoteEdited.kind: "an edit",
     events.MemoryPromoted.kind: "a promotion",
@@ -56,6 +55,11 @@ _UNDONE = {
     events.ProposalDecided.kind: "what you ticked in the review",
     events.StatementCorrected.kind: "what you put right",
     events.EventUndone.kind: "an undo",
+}
+_DECIDED = {
+    "applied": "done as you ticked it",
+    "declined": "left as you said",
+    "lapsed": "what nobody decided for 30 days is asked no more",
 }
 _VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
 
@@ -71,14 +75,12 @@ def sentence(event: Event) -> str:
     if type(what) in _SENTENCES:
         values = {field.name: getattr(what, field.name) for field in fields(what)}
         return _SENTENCES[type(what)].format(**values, paths=paths, by=event.by)
-    return _sentence_with_counts(event, paths)
-
-
-def _sentence_with_counts(event: Event, paths: str) -> str:
-    """Return the sentence about an event whose fields have to be counted or looked at; "" for others."""
-    match event.what:
+    both_stand = "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
+    match what:  # fields have to be counted or looked at
         case events.MemoryPromoted() as promoted:
-            return f"{counted(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+            counts = Counter(_VERBS.get(each.operation, each.operation.lower()) for each in promoted.statements)
+            became = ", ".join(f"{name} {count}" for name, count in counts.items())
+            return f"{counted(len(promoted.exchanges), 'exchange')} → {became or 'filed by day'}"
         case events.CatchUpStarted(exchanges=exchanges, model=model):
             return f"{counted(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
         case events.ExchangesFiled(exchanges=exchanges):
@@ -98,12 +100,8 @@ def _sentence_with_counts(event: Event, paths: str) -> str:
             return f"{Target.of(hidden).count} → hidden as you asked, until you decide in memory/review.md"
         case events.ProposalMade():
             return "memory/review.md → asks you something"
-        case events.ProposalDecided(how="applied"):
-            return "memory/review.md → done as you ticked it"
-        case events.ProposalDecided(how="declined"):
-            return "memory/review.md → left as you said"
-        case events.ProposalDecided(how="lapsed"):
-            return "memory/review.md → what nobody decided for 30 days is asked no more"
+        case events.ProposalDecided(how=how) if how in _DECIDED:
+            return f"memory/review.md → {_DECIDED[how]}"
         case events.PluginTrusted(plugin=plugin, is_trusted=is_trusted):
             return f"{plugin} → {'trusted on this machine' if is_trusted else 'trusted no more'}"
         case events.StatementsAdopted(statements=statements):
@@ -113,13 +111,13 @@ def _sentence_with_counts(event: Event, paths: str) -> str:
         case events.EventUndone(kind_=kind):
             return f"{_UNDONE.get(events.present_form(kind, {})[0], kind)} → taken back: {paths}"
         case events.CopyMerged(of=path):
-            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
+            return f"{path} → what another device wrote was merged into it{both_stand}"
         case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
+            return f"{path} → both versions that git had of it were merged{both_stand}"
         case events.NoteEdited(client=client):
             is_new = all(change.op == "create" for change in event.changes)
-            what = "put there" if is_new or client else "edited"
-            return f"{paths} → {what} by {client or 'hand'}"
+            how = "put there" if is_new or client else "edited"
+            return f"{paths} → {how} by {client or 'hand'}"
     return ""
 
 
@@ -155,21 +153,10 @@ def restated(path: str, before: str | None, after: str | None) -> Iterator[str]:
             yield where + what + " → ".join(f"“{shortened(text, _WIDEST)}”" for text in words)
 
 
-def _changes(statements: tuple[StatementRecord, ...]) -> str:
-    """Return how many statements were learned, changed, ended and heard again."""
-    counts = Counter(_VERBS.get(statement.operation, statement.operation.lower()) for statement in statements)
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
-
-
-def _both_stand(event: Event) -> str:
-    """Return the end of a sentence about a merge in which both sides had changed the same; "" for another merge."""
-    return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
 
 
 def paths_of(event: Event, arrow: str = "to") -> str:

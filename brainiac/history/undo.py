@@ -29,6 +29,7 @@ from brainiac.formats.prompt import parse_commands
 from brainiac.formats.short_term import EMPTY, document_of
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import Target, plan_forget
 from brainiac.history.why import StatementMatch, find_statement, folded
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import NOTES
@@ -65,6 +66,7 @@ class Undoing:
         obstacles: Files in the way; nothing is done while there are any.
         stays: A sentence about each thing that is not undone.
         later: Events that this one led to; they are not undone.
+        is_of_exchange: Whether the event is what was noted of an exchange that is undone with it, from wherever it is.
         is_catch_up: Whether the event is part of a catch-up. That may be long ago: what was written on its pages since
             stays, and is no obstacle.
     """
@@ -75,15 +77,11 @@ class Undoing:
     stays: list[str] = field(default_factory=list)
     later: list[Event] = field(default_factory=list)
     is_catch_up: bool = False
+    is_of_exchange: bool = False
 
 
 class Undone(NamedTuple):
-    """What undoing one event did.
-
-    Attributes:
-        event: The new event.
-        plan: The plan that was carried out.
-    """
+    """What undoing one event did: the new event, and the plan that was carried out."""
 
     event: Event
     plan: Undoing
@@ -98,7 +96,7 @@ def undo_all(brain: Brain, commits: Sequence[Event], *, is_last: bool = False) -
         is_last: Whether they are the last change, and the person named none.
 
     Returns:
-        What was done for each, in the same order; for several events the plans' changes lack the texts of the files.
+        What was done for each, in the same order; the plans' changes of an import lack the texts of the files.
 
     Raises:
         UserError: An event changed nothing or is taken back already, or files stand in the way; each is named.
@@ -108,8 +106,11 @@ def undo_all(brain: Brain, commits: Sequence[Event], *, is_last: bool = False) -
         raise UserError(*obstacles)
     results = []
     for event in commits:
-        undone = brain.retry(partial(_undo, brain, event, is_named=not is_last and len(commits) == 1))
-        if len(commits) > 1:  # the texts of an import may not fit into memory
+        is_alone = len(commits) == 1
+        undone = brain.retry(partial(_undo, brain, event, is_alone=is_alone, is_named=is_alone and not is_last))
+        if undone is None:  # what it did is taken back with the others
+            continue
+        if isinstance(event.what, events.ExchangesImported):  # the texts of an import may not fit into memory
             undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
         results.append(undone)
     write_digest(brain)
@@ -126,7 +127,7 @@ def plan_all(brain: Brain, commits: Sequence[Event]) -> list[Undoing]:
     plans: list[Undoing] = []
     reversed_before: set[str] = set()  # paths
     for event in commits:
-        undoing = _plan_reversal(brain, event)
+        undoing = _plan_reversal(brain, event, is_alone=len(commits) == 1)
         # a file that a later event of them changed too is no obstacle: that event is undone first
         undoing.obstacles = [each for each in undoing.obstacles if each.path not in reversed_before]
         undoing.changes = [replace(change, before=None, after=None) for change in undoing.changes]
@@ -140,12 +141,14 @@ def undo(brain: Brain, event: Event) -> Undone:
     return undo_all(brain, [event])[0]
 
 
-def _undo(brain: Brain, event: Event, *, is_named: bool) -> Undone:
-    """Commit the reversal of an event."""
+def _undo(brain: Brain, event: Event, *, is_alone: bool, is_named: bool) -> Undone | None:
+    """Commit the reversal of an event; None where it is not alone and nothing is left to do."""
     with brain.short_term_lock():
-        undoing = plan(brain, event)
+        undoing = plan(brain, event) if is_alone else _plan_reversal(brain, event, is_alone=False)
         if undoing.obstacles:
             raise UserError(*map(str, undoing.obstacles))
+        if not undoing.changes:
+            return None
         what = events.EventUndone(undone=event.id, kind_=event.kind, is_named=is_named)
         return Undone(brain.commit(what, by="cli", changes=undoing.changes, cause=event.id), undoing)
 
@@ -161,15 +164,23 @@ def plan(brain: Brain, event: Event) -> Undoing:
     if by := undone_events(brain).get(event.id):
         raise UserError(f"{event.id} ({event.kind}) is taken back already; `brainiac undo {by}` brings it back")
     undoing = _plan_reversal(brain, event)
-    undoing.later = consequences(brain, event)
+    if not isinstance(event.what, events.ExchangeEvent):  # with which all goes that rests on it
+        undoing.later = consequences(brain, event)
     if not undoing.changes and not undoing.obstacles:
         raise UserError(f"{event.id} ({event.kind}) changed no file that could be taken back", *undoing.stays)
     return undoing
 
 
-def _plan_reversal(brain: Brain, event: Event) -> Undoing:
-    """Return the plan for undoing an event, without what followed from it."""
-    undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None)
+def _plan_reversal(brain: Brain, event: Event, *, is_alone: bool = True) -> Undoing:
+    """Return the plan for undoing an event; with an exchange goes what rests on it, as where it is forgotten.
+
+    Args:
+        brain: The brain.
+        event: The event.
+        is_alone: Whether no other event is undone with it.
+    """
+    is_of_exchange = not is_alone and isinstance(event.what, events.OutcomeEvent)
+    undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None, is_of_exchange=is_of_exchange)
     for change in event.changes:
         try:
             reversal = _reversal_of(brain, undoing, change)
@@ -178,6 +189,11 @@ def _plan_reversal(brain: Brain, event: Event) -> Undoing:
             undoing.obstacles.append(Obstacle(change.path, what, "nothing can bring it back"))
         else:
             undoing.changes += [reversal] if reversal else []
+    if isinstance(event.what, events.ExchangeEvent):
+        forgetting = plan_forget(brain, Target((event.id,)), keeps_prompts=True)
+        own = {change.path for change in event.changes}
+        undoing.changes += [change for change in forgetting.changes() if change.path not in own]
+        undoing.stays += forgetting.kept
     return undoing
 
 
@@ -200,6 +216,8 @@ def _reversal_of(brain: Brain, undoing: Undoing, change: events.RecordedChange) 
         if now != before:
             todo = "move it away, or keep it and leave the event as it is"
             undoing.obstacles.append(Obstacle(path, "stands there anew", todo))
+    elif now is None and before is None and isinstance(undoing.event.what, events.ExchangeEvent):
+        return None  # its answer is gone, or beside the prompt that moved
     elif now is None:
         undoing.obstacles.append(_obstacle(brain, undoing.event, path, "is gone"))
     elif events.content_hash(now) != change.after:
@@ -224,10 +242,7 @@ def _partly_reversed(
     It is a merge: the text after the event is the base, the present text one side, the text before it the other.
     """
     path, kind = change.path, brain.tree.kind_of(change.path)
-
-    def add_obstacle(what: str) -> None:
-        undoing.obstacles.append(_obstacle(brain, undoing.event, path, what))
-
+    in_the_way = list[str]()
     # what is derived, or was written long ago, stands in nobody's way: what was changed since stays
     is_lenient = kind in (PathKind.REVIEW, PathKind.TODAY, PathKind.INDEX_PAGE)
     is_lenient |= kind is PathKind.MEMORY and undoing.is_catch_up
@@ -235,7 +250,7 @@ def _partly_reversed(
         if is_lenient:
             undoing.stays.append(f"{path}: stays as it is by now")
         else:
-            add_obstacle("was changed since")
+            undoing.obstacles.append(_obstacle(brain, undoing.event, path, "was changed since"))
         return None
     before, after = before or b"", brain.committer.text_of(str(change.after))
     merged = merge(kind, after, now, before, prefer="ours", keeps_other=False)
@@ -243,14 +258,15 @@ def _partly_reversed(
     if lines and is_lenient:
         undoing.stays.append(f"{path}: lines that were changed since stay as they are")
     elif lines:
-        add_obstacle(f"{', '.join(map(_name_of, lines[:_MAX_LINES]))} was edited since")
-    if kind is PathKind.SHORT_TERM:
+        in_the_way.append(f"{', '.join(map(_name_of, lines[:_MAX_LINES]))} was edited since")
+    if kind is PathKind.SHORT_TERM and not undoing.is_of_exchange:
         was, added, standing = (
             {placed.event.id: placed.event.at for placed in find_events(text.decode("utf-8", "surrogateescape"), 0)}
             for text in (before, after, now)
         )
-        for exchange in added.keys() - was.keys() - standing.keys():  # it went elsewhere
-            add_obstacle(f"its exchange of {added[exchange]} is not there any more")
+        gone = added.keys() - was.keys() - standing.keys()  # it went elsewhere
+        in_the_way += (f"its exchange of {added[exchange]} is not there any more" for exchange in gone)
+    undoing.obstacles += (_obstacle(brain, undoing.event, path, what) for what in in_the_way)
     if not merged.text.strip():
         return remove(path, now)
     return update(path, now, merged.text) if merged.text != now else None

@@ -12,6 +12,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
@@ -22,7 +23,7 @@ from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate
 from brainiac.storage.projection import ORIGIN
 from brainiac.storage.said import check_gone, meant_by
-from brainiac.storage.statements import RestsOn, StatementChange, StatementLog, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, rests_on, text_hash
 from brainiac.text.tokens import coverage
 
 MAX_EXCHANGES = 10  # that are shown for words which no statement has
@@ -513,10 +514,12 @@ def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, 
 
 def _resting_on(brain: Brain, exchanges: set[str], gate: Gate | None) -> Iterator[Chain]:
     """Yield the statements that rest on exchanges, each with what became of it, as far as the reader may see them."""
-    rests = RestsOn(brain, exchanges)
-    for page in filter(None, (_shown_page(page, gate) for page in rests.pages())):
-        provenance = Provenance(brain, page, gate)
-        yield from (provenance.chain(rest.statement) for rest in rests.statements(page))
+    by_page = groupby(rests_on(brain, exchanges), key=lambda rest: rest.path)
+    for path, rests in by_page:
+        blocks = [rest.name for rest in rests if rest.kind == "statement"]
+        if blocks and (page := _shown_page(memory_pages(brain)[path], gate)):
+            provenance = Provenance(brain, page, gate)
+            yield from (provenance.chain(each) for each in page.statements if each.block_id in blocks)
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:

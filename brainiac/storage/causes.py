@@ -110,29 +110,32 @@ def last_caused(store: Store) -> list[Event]:
         return commits_of(store, settled)
     if not isinstance(last.what, events.OutcomeEvent):
         return [last]
-    exchange = find_event(store, last.what.exchange)
-    steps = [event for event in (exchange, *consequences(store, exchange)) if event.id not in undone]
-    return [event for event in reversed(steps) if _changes_files(event)]
+    return commits_of(store, find_event(store, last.what.exchange))
 
 
 def commits_of(store: Store, event: Event) -> list[Event]:
     """Return the commits to undo so that an event is undone, newest first.
 
-    The event that begins an import, a catch-up or several decisions changes no file itself: its commits followed.
+    The event that begins an import, a catch-up or several decisions changes no file itself: its commits followed. With
+    an exchange goes what was noted of it; what else rests on it by now is found when the exchange itself is undone.
 
     Raises:
         UserError: All these commits are undone already.
     """
-    if not isinstance(event.what, events.ImportStarted | events.CatchUpStarted | events.ReviewSettled):
+    undone, is_exchange = undone_events(store), isinstance(event.what, events.ExchangeEvent)
+    kinds: tuple[type[events.EventData | events.PluginEvent], ...]
+    if is_exchange and event.id not in undone:
+        kinds = (events.OutcomeEvent, events.PluginEvent, events.ProposalMade)
+    elif isinstance(event.what, events.ImportStarted | events.CatchUpStarted | events.ReviewSettled):
+        kinds = (events.ExchangesImported, events.MemoryPromoted, events.ProposalDecided)
+        kinds += (events.ExchangeForgotten, events.MemoryForgotten)
+    else:
         return [event]
-    undone = undone_events(store)
-    kinds = events.ExchangesImported | events.MemoryPromoted | events.ProposalDecided
-    kinds |= events.ExchangeForgotten | events.MemoryForgotten
-    steps = (step for step in consequences(store, event) if isinstance(step.what, kinds))
-    commits = [step for step in steps if step.id not in undone and _changes_files(step)]
+    steps = [step for step in consequences(store, event) if isinstance(step.what, kinds) and step.id not in undone]
+    commits = [*filter(_changes_files, reversed(steps)), *([event] if is_exchange else ())]
     if not commits:
         raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
-    return commits[::-1]
+    return commits
 
 
 def catch_up_of(store: Store, event: Event) -> Event | None:

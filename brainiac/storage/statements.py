@@ -10,19 +10,27 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from brainiac import events
 from brainiac.errors import FormatError, UserError
 from brainiac.events import Change, Event, PathKind, RetireProposal, StatementRecord, StatementRef, new_id, update
-from brainiac.formats.page import Memory, MemoryDocument, Statement, block_ids, new_block_id, readable_memory
-from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent
+from brainiac.formats.markdown import find_events
+from brainiac.formats.page import (
+    Memory,
+    MemoryDocument,
+    Statement,
+    block_ids,
+    new_block_id,
+    parse_memory,
+    readable_memory,
+)
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent, document_of
 from brainiac.storage.causes import undone_events
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.links import with_rooted_links
-from brainiac.storage.pages import PageSet
 from brainiac.storage.projection import ORIGIN, Row
 from brainiac.storage.store import Store
 
@@ -486,103 +494,116 @@ def with_block_ids(page: MemoryDocument) -> MemoryDocument:
     return MemoryDocument(text, path)
 
 
-# --- the one question behind forgetting, late privacy, and hiding until a person decides -----------------------------
+# --- the one question behind forgetting, late privacy, undo of an exchange, and `why` ---------------------------------
 
 
-class Rest(NamedTuple):
-    """A statement that rests on exchanges.
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """One unit of the tree that rests on exchanges.
 
     Attributes:
-        statement: As it stands.
+        path: The file.
+        kind: `statement`, `item` (of a list of short-term memory), `exchange` (one of them, word for word), `entry` (a
+            page that is what was said, whole), `sources` (a page whose front matter names one), `proposal`, or
+            `unreadable` (a page that names one and cannot be parsed).
+        name: Block id of a statement, text of an item, id of an exchange or a proposal; what is wrong with a page.
         sources: The ids of all exchanges that it rests on.
         is_alone: Whether it rests on none but the ones asked for.
-        is_said_elsewhere: Whether others gave it these very words too.
+        is_persons: Whether a person wrote in it: below a statement, or anywhere on an entry.
+        is_said_elsewhere: Whether others gave a statement these very words too.
         former: Its wording before, where the last one comes from the exchanges asked for alone; else None.
         again: The statement under History that it replaced and that holds again without it; None for none.
     """
 
-    statement: Statement
-    sources: frozenset[str]
-    is_alone: bool
-    is_said_elsewhere: bool
-    former: StatementRef | None
-    again: Statement | None
+    path: str
+    kind: str
+    name: str = ""
+    sources: frozenset[str] = frozenset()
+    is_alone: bool = True
+    is_persons: bool = False
+    is_said_elsewhere: bool = False
+    former: StatementRef | None = None
+    again: Statement | None = None
 
     def without(self, page: MemoryDocument) -> MemoryDocument:
         """Return a page without the statement, and with the one that it replaced moved back from History."""
-        page = page.without_statement(self.statement.block_id)
+        page = page.without_statement(self.name)
         if self.again is None:
             return page
         return page.without_statement(self.again.block_id).add_statement(self.again.text, self.again.block_id)
 
-    def record(self, page: Memory) -> StatementRecord:
-        """Return the record of the statement's words for the event that takes them out."""
-        return StatementRecord(page=page.uuid, block=self.statement.block_id, hash=text_hash(self.statement.text))
 
-
-class RestsOn:
-    """What rests on some exchanges, in the present tree.
+def rests_on(store: Store, exchanges: Iterable[str], read: Callable[[str], str | None] | None = None) -> Iterator[Rest]:
+    """Yield each unit of the tree that rests on some exchanges, file by file.
 
     Args:
         store: The brain.
         exchanges: Their ids.
+        read: Returns the text of a file, such as a planned one; None for the present ones.
     """
+    ids, log, read = frozenset(exchanges), StatementLog(store), read or store.read_text
+    pages = store.pages(None if ids else ())
+    texts = {path: page.text for path, page in pages.pages.items()}
+    texts |= {path: store.read_text(path) or "" for path in pages.broken}
+    for path in (path for path, text in texts.items() if any(exchange in text for exchange in ids)):
+        try:
+            memory = parse_memory(path, read(path) or "")  # it may have changed since all were read
+        except FormatError as error:
+            yield Rest(path, "unreadable", error.problem)
+            continue
+        if store.tree.kind_of(path) in (PathKind.MEMORY, PathKind.ARCHIVED):
+            yield from _on_page(log, memory, ids)
+    short_term = store.tree.relative(store.tree.short_term)
+    with suppress(FormatError):  # else nobody can tell what is in it
+        document = document_of(read(short_term) or EMPTY).memory
+        yield from (Rest(short_term, "exchange", event.id) for event in document.events if event.id in ids)
+        for item in (*document.goals, *document.facts, *document.tasks):
+            sources = log.sources_of_item(item.text)
+            if not sources.isdisjoint(ids):
+                yield Rest(short_term, "item", item.text, sources, sources <= ids)
+    sql = "SELECT id, data FROM proposals WHERE json_extract(data, '$.operation') IN ('retire', 'replace')"
+    for name, data in store.projection.query(sql):
+        sources = frozenset(RetireProposal.from_json(json.loads(data)).sources)
+        if not sources.isdisjoint(ids):
+            yield Rest(store.tree.relative(store.tree.review), "proposal", name, sources, sources <= ids)
 
-    def __init__(self, store: Store, exchanges: Iterable[str]) -> None:
-        self._store, self.exchanges = store, frozenset(exchanges)
-        self.log = StatementLog(store)
 
-    def pages(self) -> list[Memory]:
-        """Return the pages that name one of the exchanges, in their front matter or as an exchange on the page."""
-        kinds, pages = (PathKind.MEMORY, PathKind.ARCHIVED), self._all.pages.values()
-        return [page for page in pages if self._store.tree.kind_of(page.path) in kinds and self._names(page.text)]
-
-    @cached_property
-    def _all(self) -> PageSet:
-        """All pages, where any may name an exchange."""
-        return self._store.pages(None if self.exchanges else ())
-
-    def unreadable(self) -> list[str]:
-        """Return a sentence for each page that names one of the exchanges but cannot be parsed."""
-        broken = self._all.broken.items()
-        return [
-            f"{path} cannot be read ({error.problem})"
-            for path, error in broken
-            if self._names(self._store.read_text(path) or "")
-        ]
-
-    def _names(self, text: str) -> bool:
-        return any(exchange in text for exchange in self.exchanges)
-
-    def statements(self, memory: Memory) -> Iterator[Rest]:
-        """Yield the statements of a page that rest on the exchanges."""
-        standing = {statement.block_id: statement for statement in memory.statements if statement.block_id}
-        for statement in memory.statements:
-            changes = self.log.provenance_of(memory.uuid, statement)
-            sources = sources_of(changes)
-            if sources.isdisjoint(self.exchanges):
-                continue
-            same_words = [change.record.sources for change in changes if change.hash == text_hash(statement.text)]
-            last = changes[-1]
-            is_reworded = not statement.is_history and self.exchanges.issuperset(last.record.sources)
-            again = standing.get(last.retired)
-            origins = sources_of(self.log.provenance_of(memory.uuid, again)) if again else frozenset()
-            if again and (not again.is_history or (origins and origins <= self.exchanges)):
-                again = None  # it is removed for itself
-            yield Rest(
-                statement,
-                sources,
-                sources <= self.exchanges,
-                any(others and self.exchanges.isdisjoint(others) for others in same_words),
-                last.former if is_reworded else None,
-                again,
-            )
-
-    def proposals(self) -> set[str]:
-        """Return the ids of the proposals on statements that rest on the exchanges; their lines quote these."""
-        sql = "SELECT id, data FROM proposals WHERE json_extract(data, '$.operation') IN ('retire', 'replace')"
-        proposals = {key: RetireProposal.from_json(json.loads(data)) for key, data in self._store.projection.query(sql)}
-        return {key for key, proposal in proposals.items() if not self.exchanges.isdisjoint(proposal.sources)}
+def _on_page(log: StatementLog, memory: Memory, ids: frozenset[str]) -> Iterator[Rest]:
+    """Yield what on a page rests on exchanges."""
+    path, page = memory.path, MemoryDocument(memory.text, memory.path)
+    note, sources = log.whole_body_of(memory.uuid), frozenset(map(str, memory.meta.get("sources") or ()))
+    if note and not ids.isdisjoint(note.record.sources):
+        is_persons = text_hash(memory.body) != note.hash
+        yield Rest(path, "entry", "", frozenset(note.record.sources), ids.issuperset(note.record.sources), is_persons)
+    if not sources.isdisjoint(ids):
+        yield Rest(path, "sources", "", sources, sources <= ids)
+    yield from (
+        Rest(path, "exchange", placed.event.id) for placed in find_events(memory.text) if placed.event.id in ids
+    )
+    standing = {statement.block_id: statement for statement in memory.statements if statement.block_id}
+    for statement in memory.statements:
+        changes = log.provenance_of(memory.uuid, statement)
+        sources = sources_of(changes)
+        if sources.isdisjoint(ids):
+            continue
+        same_words = [change.record.sources for change in changes if change.hash == text_hash(statement.text)]
+        last = changes[-1]
+        is_reworded = not statement.is_history and ids.issuperset(last.record.sources)
+        again = standing.get(last.retired)
+        origins = sources_of(log.provenance_of(memory.uuid, again)) if again else frozenset()
+        if again and (not again.is_history or (origins and origins <= ids)):
+            again = None  # it is removed for itself
+        yield Rest(
+            path,
+            "statement",
+            statement.block_id,
+            sources,
+            sources <= ids,
+            is_persons=page.has_lines_below(statement.block_id),
+            is_said_elsewhere=any(others and ids.isdisjoint(others) for others in same_words),
+            former=last.former if is_reworded else None,
+            again=again,
+        )
 
 
 def without_items(document: ShortTermDocument, is_gone: Callable[[Item], bool]) -> tuple[ShortTermDocument, list[str]]:

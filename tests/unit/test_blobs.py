@@ -84,3 +84,15 @@ def test_a_damaged_or_missing_text_is_never_returned(tmp_path: Path) -> None:
     assert b"text\n" == store.get(digest)
     with pytest.raises(BlobError, match="not in"):
         store.get("0" * 64)
+
+
+def test_a_text_whose_base_another_device_destroyed_is_put_again(tmp_path: Path) -> None:
+    """A sync took away what it was a splice on; whoever has the text stores it whole."""
+    store, text = BlobStore(tmp_path), b"a line of some length in the file\n" * 100
+    base = store.put(text)
+    digest = store.put(text + b"one more\n", base=base)
+    (tmp_path / base[:2] / base[2:]).unlink()
+    with pytest.raises(BlobError):
+        store.get(digest)
+    assert digest == store.put(text + b"one more\n")
+    assert text + b"one more\n" == store.get(digest)

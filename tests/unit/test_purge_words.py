@@ -369,6 +369,64 @@ def test_what_was_written_offline_elsewhere_goes_too(world: World) -> None:
         assert "tea over coffee" in (device.root / "inbox/tea.md").read_text()
 
 
+def test_a_page_that_was_called_so_is_not_kept_by_an_edit_elsewhere(world: World) -> None:
+    """Edited where nobody knew of the purge and nothing ran: the words of its name alone are reason for it to go."""
+    path = "memory/long_term/concrete/emeralds-of-mine.md"
+    world.save(path, f"# Things\n\n- {SECRET}\n- The cat sleeps.\n")
+    later(world)
+    desk = world.device("desk")
+    desk.run()
+    desk.save(path, "# Things\n\n- It is nothing.\n- The cat sleeps.\n")
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    world.sync(desk)
+    for device in (world, desk, world, desk):
+        later(device)
+        world.sync(desk)
+    assert ([], []) == (left(world), left(desk))
+    assert "tea over coffee" in (world.root / "inbox/tea.md").read_text()
+    assert (world.root / "inbox/tea.md").read_text() == (desk.root / "inbox/tea.md").read_text()
+
+
+def test_an_answer_elsewhere_that_names_a_page_by_the_words_goes_too(world: World) -> None:
+    """It is noted as links alone, among them the title that was purged."""
+    page = "memory/long_term/concrete/stones.md"
+    world.save(page, "# The emeralds\n\n- My neighbour hides something in the garden.\n")
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    desk = world.device("desk")
+    desk.run()
+    desk.drop("asked.md", "What does my neighbour hide in the garden?\n")
+    later(desk)
+    assert "[The emeralds](" in (desk.root / STM).read_text()
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    world.sync(desk)
+    for device in (desk, world, desk, world):
+        later(device)
+        world.sync(desk)
+    assert ([], []) == (left(world), left(desk))
+
+
+def test_a_version_that_a_sync_brings_back_unreadable_is_no_way_back(world: World) -> None:
+    """Another device noted something below the words; the text that its version was kept by is destroyed here."""
+    world.save(STM, (world.root / STM).read_text().replace("## Summary\n", f"## Summary\n{SECRET}\n\n", 1))
+    world.drop("secret.md", "The emeralds are green.\n")
+    later(world)
+    desk = world.device("desk")
+    desk.run()
+    desk.drop("sun.md", "The sun shines today in Rome.\n")
+    later(desk)
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    world.drop("rain.md", "It rains today in Paris.\n")
+    later(world)
+    world.sync(desk)
+    for device in (world, desk, world, desk):
+        later(device)
+        world.sync(desk)
+    assert ([], []) == (left(world), left(desk))
+    for device in (world, desk):
+        assert all(each in (device.root / STM).read_text() for each in ("Rome", "Paris", "tea over coffee"))
+
+
 def test_what_is_typed_anew_after_a_purge_stays_and_is_named(world: World) -> None:
     """It is the person's, on each device, also on one that hears of the purge and of it at once; `doctor` names it."""
     world.drop("secret.md", f"{SECRET}\n")

@@ -278,6 +278,33 @@ def test_the_last_exchange_goes_with_all_that_followed(brain: Brain, shell: Shel
     assert f"{prompt}: its answer was taken back" in shell("status").out
 
 
+def test_an_exchange_goes_with_what_rests_on_it(tmp_path: Path) -> None:
+    """By its id, after it was consolidated: forgotten as by `forget`, but for the prompt, and all of it comes back."""
+    world, page = World(tmp_path), "memory/long_term/concrete/notes/2025-09.md"
+    told = world.drop("locker.md", "/remember My locker is 4711.\n")
+    world.run()
+    world.drop("ines.md", "/remember My sister Ines lives in Porto.\n")
+    world.tick(3600)
+    world.cli("promote")
+    before = {path: text for path, text in world.tree().items() if re.match(r"[im][^.]*\.md$", path)}
+    assert "My locker is 4711." in before[page]
+    exchange = world.cli("log", "--kind", "prompt-answered", "--json").json[0]["id"]
+    done = world.cli("undo", exchange)
+    assert (0, True) == (done.code, "removed: “My locker is 4711.”" in done.out), done
+    left = [
+        path for path, text in world.tree().items() if "locker is 4711" in text and re.match(r"[im][^.]*\.md$", path)
+    ]
+    assert (["inbox/locker.md"], None) == (left, told.answer)
+    assert "My sister Ines lives in Porto." in world.tree()[page]
+    assert "taken back already" in world.cli("undo", exchange).err
+    for event in re.findall(r"`brainiac undo (\S+)`", done.out):
+        assert 0 == world.cli("undo", event).code
+    assert before[page] == world.tree()[page]
+    after = world.tree()
+    assert told.answer
+    assert {} == {path: text for path, text in before.items() if text != after.get(path) and "Today" not in path}
+
+
 @pytest.mark.parametrize("told", ["/remember My locker is 4711.", "/todo Call Ines", "note"])
 def test_a_question_is_passed_over(brain: Brain, shell: Shell, told: str) -> None:
     """What was told is taken back, and not the question asked since; the question goes by its id."""
@@ -299,6 +326,7 @@ def test_a_question_is_passed_over(brain: Brain, shell: Shell, told: str) -> Non
     assert (1, True) == (refused.code, "`brainiac log` has the id" in refused.err)
     (*_, asked) = brain.journal.events(kinds={"prompt-answered"})
     assert (0, True) == (shell("undo", asked.id).code, brain.read(asked.data["response"]) is None)
+    assert ["Where is my locker?"] == [event.user for event in brain.short_term().memory.events]
 
 
 def test_a_tick_is_taken_back(brain: Brain, shell: Shell) -> None:
