@@ -163,7 +163,7 @@ def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) 
             for request in script.requests(turn):
                 if is_naive:
                     messages = naive_messages(brain, request, heads[request.purpose], has_mark=model == ANTHROPIC)
-                    sent = Gate(brain, is_remote=True).release(messages)
+                    sent = Gate(brain).release(messages)
                     endpoint = endpoint_of(model, brain.machine)
                     complete(endpoint, sent, Completion(), max_tokens=100, timeout_seconds=30)
                 else:

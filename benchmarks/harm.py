@@ -191,7 +191,7 @@ def say(brain: Brain, engine: Planted, number: int, at: str, said: tuple[str, st
 def old_words(brain: Brain, case: Case) -> bool:
     """Return whether search for the question shows the old words, and says that they no longer hold."""
     wanted = " ".join(case["old"].split()).casefold()
-    hits = Gate(brain, is_remote=True).hits(brain.recall.search(case["question"], limit=SHOWN, now=brain.now()))
+    hits = Gate(brain).hits(brain.recall.search(case["question"], limit=SHOWN, now=brain.now()))
     return any(wanted in " ".join(hit.text.split()).casefold() and hit.former for hit in hits)
 
 

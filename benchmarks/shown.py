@@ -122,7 +122,7 @@ def month(embedder: str) -> dict[str, Any]:
         for message in messages:
             if message["asks"]:
                 hits = brain.recall.search(searches(message["text"], ())[0], limit=MEMORY_HITS, now=brain.now())
-                hits = [hit for hit in Gate(brain, is_remote=True).hits(hits) if message["id"] not in hit.anchor]
+                hits = [hit for hit in Gate(brain).hits(hits) if message["id"] not in hit.anchor]
                 texts = [[said[name][:900]] for name in message["asks"]]
                 shown.append(shown_of(brain, hits, texts))
         brain.close()

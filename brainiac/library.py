@@ -92,5 +92,6 @@ def read_prompt(library: Library, path: str) -> Prompt | None:
     if raw is None:
         return None
     prompt = parse_prompt(path, raw, at=iso(library.clock.now()), inbox=library.tree.layout.inbox)
-    prompt = library.answered.with_author(prompt)
+    if (former := library.answered.of(path)) is not None:  # a file may lower its origin, never raise it
+        prompt = prompt.of_author(former.origin, former.author)
     return None if prompt.is_draft or not prompt.text.strip() else prompt

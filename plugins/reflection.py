@@ -10,6 +10,7 @@ from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, write
 from brainiac.formats.authors import PERSON, Author, plain_name
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import one_line, without_quotes
 from brainiac.formats.prompt import Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
@@ -103,7 +104,7 @@ def _hide(brain: Brain, exchange: Exchange, reflection: Reflection) -> None:
     if not prompt.is_typed or prompt.is_capture or not quotes:
         return
     # of an open exchange the answer, which names what is hidden, is open
-    gate = Gate(brain, is_remote=not exchange.is_private)
+    gate = Gate(brain, Audience.HERE if exchange.is_private else Audience.ANYONE)
     hits = gate.hits(brain.recall.search(" ".join(quotes), limit=NEAR, now=brain.now(), is_private=True))
     memory = brain.tree.relative(brain.tree.memory) + "/"
     named = {f"m{n}": hit for n, hit in enumerate([hit for hit in hits if hit.path.startswith(memory)], 1)}

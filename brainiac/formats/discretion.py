@@ -1,4 +1,4 @@
-"""Whether a note is `private` (never shown to a remote model) or off the record (`remember: false`, kept nowhere).
+"""Who may see a note: it may be `private` (here alone) or off the record (`remember: false`, kept nowhere).
 
 Where that is unclear, the answer is yes (docs/format.md, F-PRM-6, F-STM-8). Keys that a YAML reader would miss
 (capitals, wide letters, invisible characters, a missing end) are read too.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
 from typing import Any
 
 from brainiac.errors import FormatError
@@ -20,6 +21,14 @@ _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
 _START = 64  # length of a file's start that is looked at for `---`
+
+
+class Audience(IntEnum):
+    """Who may see a note; also what a reader is, who sees what is not greater. Of two that meet, the greater counts."""
+
+    ANYONE = 0  # every model and door
+    HERE = 1  # private: the person, and models on this machine
+    NOBODY = 2  # off the record: the person, and a model on this machine whose answer is off the record itself
 
 
 # --- front matter --------------------------------------------------------------------------------------------------
@@ -55,10 +64,21 @@ def _normalized(value: Any) -> str:
 def asks_for_privacy(text: str) -> bool:
     """Return whether the front matter of a note, broken or not, makes it private."""
     # most notes are decided by their start, and need not be encoded
-    start = text[:_START].encode("utf-8", "surrogateescape")
-    return _may_have_front_matter(start) and front_matter_asks(
-        text.encode("utf-8", "surrogateescape"), "private", is_private
-    )
+    start = encoded(text[:_START])
+    return _may_have_front_matter(start) and front_matter_asks(encoded(text), "private", is_private)
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as the bytes of its file; half of a pair of surrogates, which comes from no file, as it may be."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def is_private_text(text: str) -> bool:
+    """Return whether a file of an exchange is private: by its front matter, or by a mark anywhere in it."""
+    return asks_for_privacy(text) or PRIVATE.search(text) is not None
 
 
 def _may_have_front_matter(start: bytes) -> bool:

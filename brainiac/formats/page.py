@@ -16,12 +16,12 @@ from typing import Any, Self
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError
 from brainiac.formats import markdown
-from brainiac.formats.discretion import asks_for_privacy, is_private_event
+from brainiac.formats.discretion import Audience, asks_for_privacy, encoded, is_private_event
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
 from brainiac.formats.markdown import StmEvent, check_markers, parse_exchanges, render_exchange
 from brainiac.formats.prompt import is_off_record
 
-__all__ = ["Memory", "MemoryDocument", "PageDocument", "Statement", "StmEvent", "is_private_note", "new_memory"]
+__all__ = ["Memory", "MemoryDocument", "PageDocument", "Statement", "StmEvent", "audience_of", "new_memory"]
 __all__ += ["parse_exchanges", "parse_memory", "render_exchange", "shareable_text", "title_of"]
 
 # --- statements: list items with a block id, their places in the text, and how they are written ----------------------
@@ -245,12 +245,14 @@ def read_units(text: str, start: int = 0, *, only_dated: bool = False) -> Iterat
         yield Unit(at, len(text))
 
 
-# --- what of a page a remote model may see ---------------------------------------------------------------------------
+# --- who may see a page, and what of it ------------------------------------------------------------------------------
 
 
-def is_private_note(text: str) -> bool:
-    """Return whether no part of a note may be shown to a remote model, its name included."""
-    return shareable_text(text) is None
+def audience_of(text: str) -> Audience:
+    """Return who may see a note and its name; of one that is open single exchanges may be private all the same."""
+    if is_off_record(encoded(text)):
+        return Audience.NOBODY
+    return Audience.HERE if shareable_text(text) is None else Audience.ANYONE
 
 
 def shareable_text(text: str) -> str | None:
@@ -337,14 +339,19 @@ class Memory:
         return tuple(str(alias) for alias in aliases if alias) if isinstance(aliases, list) else ()
 
     @cached_property
+    def audience(self) -> Audience:
+        """Who may see it."""
+        return audience_of(self.text)
+
+    @property
     def is_private(self) -> bool:
         """Whether it must not be shown to a remote model."""
-        return is_private_note(self.text)
+        return self.audience > Audience.ANYONE
 
-    @cached_property
+    @property
     def is_off_record(self) -> bool:
         """Whether it is off the record: nothing of it is kept anywhere else."""
-        return is_off_record(self.text.encode("utf-8", "surrogateescape"))
+        return self.audience is Audience.NOBODY
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.authors import PERSON, Author, author_in, door_and_name, least_trusted, plain_name
-from brainiac.formats.discretion import asks_for_privacy, front_matter_asks, is_forgotten
+from brainiac.formats.discretion import Audience, front_matter_asks, is_forgotten, is_private_text
 from brainiac.formats.frontmatter import render_meta, split
-from brainiac.formats.markdown import PRIVATE, decode_text, find_links, is_utf16, newline_of
+from brainiac.formats.markdown import decode_text, find_links, is_utf16, newline_of
 
 CITED, SHOWN = "cited", "shown"  # how an answer used what its receipt names
 SEPARATOR = " · "  # between the parts of a receipt
@@ -153,6 +153,11 @@ class Prompt:
         return self.origin == PERSON and not self.by
 
     @property
+    def reader(self) -> Audience:
+        """Who is told by an answer to it: a client at a door is anyone, and what is kept is told again."""
+        return Audience.ANYONE if self.by else Audience.HERE if self.remember else Audience.NOBODY
+
+    @property
     def said(self) -> str:
         """The text without its command lines, for search and models."""
         return parse_commands(self.text)[1] if self.commands else self.text
@@ -290,7 +295,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         reply_to=_text(path, meta, "reply_to"),
         answer=_flag(path, meta, "answer", default=True),
         remember=not is_off_record(raw),
-        private=_is_private(path, meta, content, text) or any(command.name == "private" for command in commands),
+        private=_is_private(path, meta, content) or any(command.name == "private" for command in commands),
         is_draft=str(meta.get("status", "")).strip().lower() == "draft",
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
@@ -380,17 +385,14 @@ def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
     raise _wrong_type(path, key, "a text", value)
 
 
-def _is_private(path: str, meta: Mapping[str, Any], content: str, body: str) -> bool:
+def _is_private(path: str, meta: Mapping[str, Any], content: str) -> bool:
     """Return whether a prompt or response is private, by its front matter or a mark in its body.
 
     Raises:
         FormatError: The key `private` has a value other than true and false.
     """
-    return (
-        _flag(path, meta, "private", default=False)
-        or asks_for_privacy(content)  # `Private`, and other ways to write the key that `_flag` does not read
-        or PRIVATE.search(body) is not None
-    )
+    # the key `Private`, and other ways to write it, count too
+    return _flag(path, meta, "private", default=False) or is_private_text(content)
 
 
 def _flag(path: str, meta: Mapping[str, Any], key: str, *, default: bool) -> bool:
@@ -461,7 +463,7 @@ def parse_response(path: str, raw: bytes) -> Response:
         cost_usd=_number(meta, "cost_usd"),
         took_ms=int(_number(meta, "took_ms")),
         remember=not is_off_record(raw),
-        private=_is_private(path, meta, text, body),
+        private=_is_private(path, meta, text),
     )
 
 

@@ -13,8 +13,9 @@ from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
 from brainiac.formats import markdown
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import StmEvent, check_markers
-from brainiac.formats.page import is_private_note
+from brainiac.formats.page import audience_of
 
 __all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "document_of", "matching"]
 
@@ -160,7 +161,7 @@ class ShortTermDocument:
 
     @cached_property
     def _is_private(self) -> bool:
-        return is_private_note(self._text)
+        return audience_of(self._text) > Audience.ANYONE
 
     def _section(self, heading: str, ending: re.Pattern[str] = _SECTION_END) -> tuple[int, int]:
         """Return start and end of a section's content; a person may have added sections below the event log."""

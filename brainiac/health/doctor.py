@@ -26,10 +26,10 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.formats.access_log import parse_access_log
-from brainiac.formats.discretion import asks_for_privacy
+from brainiac.formats.discretion import Audience, asks_for_privacy
 from brainiac.formats.index_page import new_index
 from brainiac.formats.markdown import PRIVATE, find_events
-from brainiac.formats.page import MemoryDocument, is_private_note
+from brainiac.formats.page import MemoryDocument, audience_of
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import honour, remains, typed_anew
@@ -276,7 +276,7 @@ def check_marks(brain: Brain) -> Iterator[Problem]:
         text = ""
         with suppress(OSError):  # a page without read permission is reported by another check
             text = brain.read_text(path) or ""
-        if PRIVATE.search(text) and is_private_note(text) and not asks_for_privacy(text):
+        if PRIVATE.search(text) and audience_of(text) is Audience.HERE and not asks_for_privacy(text):
             what = "has a mark `<!-- private -->`, by which all of it is private: no model elsewhere is shown any of it"
             todo = "move what is private to a page with `private: true`, or write that there, and take the mark out"
             yield Problem(path, what, todo)

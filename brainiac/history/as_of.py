@@ -25,10 +25,10 @@ from brainiac.brain import Brain, Turn
 from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ConfinementError, FormatError, StorageError, UserError
 from brainiac.events import Change, Event, EventData, PathKind, PluginEvent
-from brainiac.formats.discretion import asks_for_privacy, is_private_event
+from brainiac.formats.discretion import Audience, asks_for_privacy, is_private_event, is_private_text
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import PRIVATE, StmEvent, decode_text, edited, find_events, one_line, render_exchange
-from brainiac.formats.page import MemoryDocument, parse_memory, shareable_text
+from brainiac.formats.page import MemoryDocument, audience_of, parse_memory
 from brainiac.formats.prompt import Response, is_off_record, parse_commands, parse_response, prompt_path_of
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.history.forget import Target, plan_forget
@@ -378,13 +378,15 @@ class _Marks:
                 return {}
             text = decode_text(content)
             if prompts := (*prompt_path_of(path), path) if path.startswith(brain.tree.layout.inbox + "/") else ():
-                is_hidden = asks_for_privacy(text) or PRIVATE.search(text) or is_off_record(content)
+                is_hidden = is_private_text(text) or is_off_record(content)
                 exchanges = [each for prompt in prompts for each in brain.answered.exchanges_at(prompt)]
                 return {"exchanges": exchanges} if is_hidden and exchanges else {}
             exchanges = [each.event.id for each in find_events(text) if is_private_event(each.event)]
-            if shareable_text(text) is not None:
+            audience = audience_of(text)
+            if audience is Audience.ANYONE:
                 return {"exchanges": exchanges} if exchanges else {}
-            exchanges = [each.event.id for each in find_events(text)] if asks_for_privacy(text) else exchanges
+            if asks_for_privacy(text) or audience is Audience.NOBODY:
+                exchanges = [each.event.id for each in find_events(text)]
             with suppress(FormatError):
                 page = parse_memory(path, text)
                 units = [text_hash(PRIVATE.sub("", each.text)) for each in page.statements]
@@ -485,7 +487,7 @@ def _hidden_by_hand(then: AsOf, marks: _Marks) -> Edits:
         if not then.present.tree.holds(now):  # gone: it counts as what it was at last
             sql = "SELECT coalesce(after, before) FROM changes WHERE path = ? ORDER BY event DESC LIMIT 1"
             text = then.present.kept_text(then.present.projection.value(sql, now))
-            is_hidden |= text is None or shareable_text(text) is None
+            is_hidden |= text is None or audience_of(text) > Audience.ANYONE
         if is_hidden or (marks.units and any(text_hash(each.text) in marks.units for each in page.statements)):
             edits.write(path, edit_meta(edits.read(path) or "", private=True))
     path = then.tree.relative(then.tree.short_term)

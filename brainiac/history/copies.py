@@ -27,9 +27,10 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError
 from brainiac.events import Change, Event, PathKind, append, content_hash, move, new_id, remove, update, write
 from brainiac.formats import markdown
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import Link, decode_text, find_links, retarget_links
-from brainiac.formats.page import is_private_note
+from brainiac.formats.page import audience_of
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.files import Disk, read_bytes
@@ -173,7 +174,8 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
         return _set_aside(brain, copy, original, raw) if asked.how == "declined" else None
     name = copy.rpartition("/")[2]
     what = f"Take another device's version of {original}, which is deleted here and stands as {name}; `-` drops it"
-    common: dict[str, Any] = {"id": proposal_id, "what": what, "is_private": is_private_note(decode_text(raw))}
+    is_private = audience_of(decode_text(raw)) > Audience.ANYONE
+    common: dict[str, Any] = {"id": proposal_id, "what": what, "is_private": is_private}
     proposal = events.CopyProposal(operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None, **common)
     proposals, changes = asking(brain, [proposal])
     return brain.commit(events.ProposalMade(proposals=proposals), by=_BY, changes=changes)

@@ -23,9 +23,10 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.formats import markdown
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, is_private_note, parse_memory
+from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, audience_of, parse_memory, shareable_text
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
@@ -345,7 +346,7 @@ class _WordSearch:
         units = (text[start:end] for start, end in units_of(text))
         for unit in (*values_of(text), *units):
             if self._matches(said_in(unit)):
-                self._is_private |= is_private_note(text)
+                self._is_private |= shareable_text(text) is None
                 self._found["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
 
 
@@ -561,7 +562,7 @@ class ForgetPlan(Edits):
         for path in sorted(filter(tree.is_tracked, files)):
             self._remove_units(path, pages[path].uuid if path in pages else "")
         # what names the target alone is as private as that
-        self.is_private |= any(is_private_note(markdown.decode_text(before)) for _, before, _ in self._changed())
+        self.is_private |= any(shareable_text(markdown.decode_text(before)) is None for _, before, _ in self._changed())
 
     def _changed(self) -> Iterator[tuple[str, bytes, str]]:
         """Yield the changed files of memory and inbox: path, and the text before and after."""
@@ -934,7 +935,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return  # there is nothing to forget, or the person was asked already
     # none is quoted: the sources of undecided deletions are withheld
     why = f"the deleted page {path} was made from what they say; until then none is quoted"
-    proposal = replace(target.proposal(""), deleted=page, path=path, is_private=is_private_note(before))
+    proposal = replace(target.proposal(""), deleted=page, path=path, is_private=audience_of(before) > Audience.ANYONE)
     _add_proposal(brain, proposal, why, by="organization")
 
 

@@ -20,10 +20,10 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, ModelError
 from brainiac.events import PathKind, StatementRecord, new_id
-from brainiac.formats.discretion import mark_events_private
+from brainiac.formats.discretion import Audience, is_private_text, mark_events_private
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, one_line
-from brainiac.formats.page import Memory, MemoryDocument, is_private_note, new_memory, parse_memory, shareable_text
+from brainiac.formats.page import Memory, MemoryDocument, audience_of, new_memory, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.exchanges import Exchanges
@@ -59,7 +59,7 @@ def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
         """Return whether an exchange was private when it was answered; False where its texts are not kept any more."""
         event = brain.journal.find(exchange)
         texts = [text for change in (event.changes if event else ()) if (text := brain.kept_text(change.after))]
-        return any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
+        return any(map(is_private_text, texts))
 
     if all(map(was_private, exchanges)):
         return True
@@ -263,7 +263,7 @@ class Withdrawal(Edits):
 
     def _withdraw_from_page(self, path: str, text: str) -> None:
         """Plan a page without what becomes private; all of it does where it is a captured note, or nothing is left."""
-        if is_private_note(text):
+        if audience_of(text) > Audience.ANYONE:
             return
         memory = parse_memory(path, text)
         rests, page = self._rests[path], MemoryDocument(self._without_exchanges(text), path)
@@ -297,7 +297,7 @@ class Withdrawal(Edits):
         folder, name = posixpath.split(memory.path)
         numbers = itertools.chain([""], (f"{number}-" for number in itertools.count(2)))
         paths = (f"{folder}/private/{number}{name}" for number in numbers)
-        path = next(path for path in paths if (text := self.read(path)) is None or is_private_note(text))
+        path = next(path for path in paths if (text := self.read(path)) is None or audience_of(text) is Audience.HERE)
         keys = {key: memory.meta[key] for key in ("subject", "subject_type") if key in memory.meta}
         text = self.read(path) or new_memory(
             memory.title, uuid=new_id(), now=iso(self._brain.clock.now()), private=True, **keys

@@ -22,6 +22,7 @@ from brainiac.clock import iso
 from brainiac.errors import BlobError, UserError
 from brainiac.events import Change, Event, PathKind, StatementRef, create, move, new_id, remove, update
 from brainiac.formats.authors import ORIGINS, PERSON, Author
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import find_events, one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement, first_keys
@@ -377,7 +378,7 @@ def _said_sentences(brain: Brain, words: str, exchange: str = "") -> list[SaidMa
         path = brain.tree.relative(brain.tree.short_term)
         for event in brain.short_term().memory.events:  # read, since a search leaves out what stands behind a command
             said.append(Hit("exchange", path, "", event.user, 0.0, anchor=event.id, at=event.at, speaker="user"))
-    for hit in sorted(with_former(brain, said, hides_private=False), key=lambda hit: hit.at):
+    for hit in sorted(with_former(brain, said, Audience.NOBODY), key=lambda hit: hit.at):
         commands, rest = parse_commands(hit.text)
         for text in (piece for part in (rest, *(command.argument for command in commands)) for piece in pieces(part)):
             key = folded(text)
@@ -386,7 +387,7 @@ def _said_sentences(brain: Brain, words: str, exchange: str = "") -> list[SaidMa
                 continue
             known = matches.get(key) or SaidMatch(text, (), is_private=False, at=hit.at)
             named = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
-            is_open = exchanges.shown(hit.anchor, Gate(brain, is_remote=True)) is not None  # it may leave this machine
+            is_open = exchanges.shown(hit.anchor, Gate(brain)) is not None  # it may leave this machine
             matches[key] = replace(known, exchanges=named, is_private=known.is_private or not is_open)
     return list(matches.values())
 
@@ -464,7 +465,8 @@ def _state(brain: Brain, target: SaidMatch, line: str, was_so: bool) -> Event:
     day, since = brain.day_of(now), brain.day_of(target.at)
     pages, folder, title = brain.pages(), f"{brain.tree.relative(brain.tree.long_term)}/concrete/{NOTES}", since[:7]
     notes = (page for page in pages.memories.values() if page.path.startswith(f"{folder}/") and page.title == title)
-    known = next((page.path for page in notes if page.is_private == target.is_private), None)
+    audience = Audience.HERE if target.is_private else Audience.ANYONE
+    known = next((page.path for page in notes if page.audience is audience), None)
     path = known or pages.free_path(folder, title)
     private = {"private": True} if target.is_private else {}
     new_page = f"{render_meta({**first_keys(new_id(), now, [NOTES]), **private})}\n# {title}\n"

@@ -15,8 +15,7 @@ from pathlib import Path
 from brainiac.brain import Brain
 from brainiac.clock import is_within, parse_iso
 from brainiac.errors import BrainiacError
-from brainiac.formats.discretion import asks_for_privacy
-from brainiac.formats.markdown import PRIVATE
+from brainiac.formats.discretion import is_private_text
 from brainiac.formats.prompt import is_off_record
 from brainiac.imports.chats import Point, Told, read_on, title_of
 from brainiac.imports.intake import Intake
@@ -89,8 +88,7 @@ def _worded(brain: Brain, turn: Turn, text: str) -> Turn:
     turn = replace(turn, words=digest(turn.session, *text.split()))
     if is_off_record(text.encode("utf-8", "replace")):
         return replace(turn, ai="", is_done=True, reason="off the record")
-    is_private = turn.is_private or asks_for_privacy(text) or bool(PRIVATE.search(text))
-    return replace(turn, user=redact(brain, text), is_private=is_private)
+    return replace(turn, user=redact(brain, text), is_private=turn.is_private or is_private_text(text))
 
 
 def take(brain: Brain) -> None:

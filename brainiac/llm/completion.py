@@ -332,52 +332,43 @@ def _litellm_for(endpoint: catalog.Endpoint) -> Any:
 
 # --- the meaning of providers' errors: whether waiting helps, and what a person can do -------------------------------
 
-_WAIT = ""  # only time helps; the caller's message says whether it is tried again by itself
-
 
 class Failure(NamedTuple):
-    """The meaning of an error: whether waiting helps, what happened, and what a person can do."""
+    """What an error means: what happened, what a person can do ("" where only time helps), whether waiting helps."""
 
-    is_retryable: bool
     problem: str
-    advice: str
+    advice: str = ""
+    is_retryable: bool = False
 
 
+_ANOTHER = "Rephrase the prompt, or choose another model."
+_REFUSAL = Failure(
+    "the request was refused", "See the message; another model may take it (llm.model, or `model:` in the prompt)."
+)
 # by the name of litellm's class, or of one that it inherits from
 FAILURES = {
-    "AuthenticationError": Failure(False, "the key was refused", "Check the key that brainiac is given."),
-    "PermissionDeniedError": Failure(
-        False, "the key may not use this model", "Check the account, or choose another model."
-    ),
-    "PaymentRequiredError": Failure(False, "the account has no credit", "Add credit at the provider."),
-    "NotFoundError": Failure(
-        False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."
-    ),
-    "LiteLLMUnknownProvider": Failure(False, "no such provider is known", "Check llm.model: `provider/model`."),
-    "ModelNotMappedError": Failure(False, "the model is not known", "Check llm.model."),
+    "AuthenticationError": Failure("the key was refused", "Check the key that brainiac is given."),
+    "PermissionDeniedError": Failure("the key may not use this model", "Check the account, or choose another model."),
+    "PaymentRequiredError": Failure("the account has no credit", "Add credit at the provider."),
+    "NotFoundError": Failure("there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
+    "LiteLLMUnknownProvider": Failure("no such provider is known", "Check llm.model: `provider/model`."),
+    "ModelNotMappedError": Failure("the model is not known", "Check llm.model."),
     "ContextWindowExceededError": Failure(
-        False,
         "the request is longer than the model's window",
         "Set context.budget_tokens to what the model takes, or choose a larger one.",
     ),
-    "ContentPolicyViolationError": Failure(
-        False, "the provider's content filter refused it", "Rephrase the prompt, or choose another model."
-    ),
-    "BadRequestError": Failure(
-        False,
-        "the request was refused",
-        "See the message; another model may take it (llm.model, or `model:` in the prompt).",
-    ),
-    "Timeout": Failure(True, "no answer in time", "llm.timeout_seconds gives it longer."),
-    "RateLimitError": Failure(True, "the provider asks to slow down", _WAIT),
-    "InternalServerError": Failure(True, "the provider has trouble", _WAIT),
-    "ServiceUnavailableError": Failure(True, "the provider is overloaded or down", _WAIT),
-    "MidStreamFallbackError": Failure(True, "the answer broke off", _WAIT),
-    "BadGatewayError": Failure(True, "the provider is not reachable behind its gateway", _WAIT),
-    "APIConnectionError": Failure(True, "the connection failed", _WAIT),
-    "OpenAIError": Failure(True, "the provider failed", _WAIT),  # all others inherit from it
+    "ContentPolicyViolationError": Failure("the provider's content filter refused it", _ANOTHER),
+    "BadRequestError": _REFUSAL,
+    "UnprocessableEntityError": _REFUSAL,
+    "Timeout": Failure("no answer in time", "llm.timeout_seconds gives it longer.", is_retryable=True),
+    "RateLimitError": Failure("the provider asks to slow down", is_retryable=True),
+    "InternalServerError": Failure("the provider has trouble", is_retryable=True),
+    "ServiceUnavailableError": Failure("the provider is overloaded or down", is_retryable=True),
+    "MidStreamFallbackError": Failure("the answer broke off", is_retryable=True),
+    "BadGatewayError": Failure("the provider is not reachable behind its gateway", is_retryable=True),
+    "APIConnectionError": Failure("the connection failed", is_retryable=True),
+    "OpenAIError": Failure("the provider failed", is_retryable=True),  # all others inherit from it
 }
-FAILURES["UnprocessableEntityError"] = FAILURES["BadRequestError"]
 _BY_STATUS = {
     401: "AuthenticationError",
     402: "PaymentRequiredError",
@@ -411,7 +402,7 @@ def model_error(error: BaseException, endpoint: catalog.Endpoint) -> ModelError:
     if "repeating the same chunk" in text:  # litellm's message would repeat the whole text
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    failure, links = Failure(is_retryable=True, problem="the call failed", advice=_WAIT), list(_chain(error))
+    failure, links = Failure("the call failed", is_retryable=True), list(_chain(error))
     # it comes with the status for "slow down", but waiting does not help
     codes = {str(getattr(link, name, "")) for link in links for name in ("code", "type")}
     if "insufficient_quota" in codes or "insufficient_quota" in text:

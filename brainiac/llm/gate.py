@@ -19,15 +19,15 @@ from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, ModelError
 from brainiac.events import PathKind
-from brainiac.formats.discretion import is_private_event
+from brainiac.formats.discretion import Audience, is_private_event, is_private_text
 from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, edited, find_events, find_links
-from brainiac.formats.page import is_private_note, shareable_text
+from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Claim, Existing, PageName, Request, Said
+from brainiac.llm.schemas import Claim, Engine, Existing, PageName, Request, Said
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_days, with_former
 from brainiac.storage.files import read_bytes
@@ -58,25 +58,21 @@ def is_hidden(tree: Tree, path: str) -> bool:
     """
     folder, name = posixpath.split(path)
     # an index page is hidden exactly if its folder is
-    absolute = tree.absolute(folder if name == "_index.md" else path)
-    if not absolute.is_dir():
-        if not absolute.is_file() or _is_private_file(absolute):
-            return absolute.is_file()
-        if not path.startswith(f"{tree.relative(tree.inbox)}/"):
-            return False
-        # a file of the inbox belongs to an exchange, of which the prompt or a response may be private
-        prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
-        names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
-        responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
-        return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
-    # a folder without notes is not hidden: it says nothing about anybody
-    has_notes = False
-    for path in tree.scan(absolute):
-        if path.endswith((".md", ".txt")) and posixpath.basename(path) != "_index.md":
-            if not _is_private_file(tree.absolute(path)):
-                return False
-            has_notes = True
-    return has_notes
+    absolute = tree.absolute(folder if name == INDEX else path)
+    if absolute.is_dir():
+        # a folder without notes is not hidden: it says nothing about anybody
+        files = (file for file in tree.scan(absolute) if posixpath.basename(file) != INDEX)
+        notes = [tree.absolute(file) for file in files if file.endswith((".md", ".txt"))]
+        return bool(notes) and all(map(_is_private_file, notes))
+    if not absolute.is_file() or _is_private_file(absolute):
+        return absolute.is_file()
+    if not path.startswith(f"{tree.relative(tree.inbox)}/"):
+        return False
+    # a file of the inbox belongs to an exchange, of which the prompt or a response may be private
+    prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
+    names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
+    return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
@@ -88,7 +84,7 @@ def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
         text = decode_text(read_bytes(file) or b"")
     except OSError:
         return True
-    return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
+    return is_private_text(text) if is_exchange else shareable_text(text) is None
 
 
 # --- released content ----------------------------------------------------------------------------------------------
@@ -100,11 +96,11 @@ class Released:
 
     Attributes:
         content: Messages of the chat protocol, or texts.
-        is_for_remote: Whether it may leave this machine.
+        reader: Whom it was released for; it leaves this machine only where that is anyone.
     """
 
     content: Sequence[Any]
-    is_for_remote: bool
+    reader: Audience
 
     def for_endpoint(self, endpoint: Endpoint) -> list[Any]:
         """Return the content for an endpoint.
@@ -112,7 +108,7 @@ class Released:
         Raises:
             ModelError: It was released for a model on this machine, and the endpoint is not on this machine (any more).
         """
-        if self.is_for_remote or endpoint.is_local:
+        if self.reader is Audience.ANYONE or endpoint.is_local:
             return list(self.content)
         where = f"`{endpoint.model}` is served at {endpoint.place} by now"
         raise ModelError(f"{where}, not on this machine; nothing was sent.", retryable=True)
@@ -123,8 +119,9 @@ def released_texts(texts: Iterable[str], endpoint: Endpoint) -> Released:
 
     The caller leaves private texts out: this catches what it missed.
     """
-    is_remote = not endpoint.is_local
-    return Released([WITHHELD if is_remote and PRIVATE.search(text) else text for text in texts], is_remote)
+    if endpoint.is_local:
+        return Released(list(texts), Audience.HERE)
+    return Released([WITHHELD if PRIVATE.search(text) else text for text in texts], Audience.ANYONE)
 
 
 # --- one request ---------------------------------------------------------------------------------------------------
@@ -135,37 +132,34 @@ class Gate:
 
     Args:
         library: The memory that is read.
-        is_remote: Whether the request leaves this machine.
-        is_answer_kept: Whether the answer is remembered: then nothing off the record is shown, since the answer might
-            repeat it.
-        is_door: Whether the answer goes to a client at a door (see the glossary): then nothing private is shown, to a
-            model on this machine either.
+        reader: Who is told: it sees of memory what is not greater.
+        model: Who is sent the request itself; None for the reader. A model on this machine that answers a client at a
+            door is shown what anyone may see, and what the client asked itself.
+
+    Attributes:
+        reader: As given.
+        model: As given; never less than the reader.
     """
 
-    def __init__(
-        self, library: Library, *, is_remote: bool, is_answer_kept: bool = False, is_door: bool = False
-    ) -> None:
-        self._library, self.is_remote = library, is_remote
-        # one order: who may see nothing private sees nothing off the record either
-        self._hides_private = is_remote or is_door
-        self._hides_off_record = self._hides_private or is_answer_kept
-        self._tree = library.tree
+    def __init__(self, library: Library, reader: Audience = Audience.ANYONE, *, model: Audience | None = None) -> None:
+        self._library, self._tree = library, library.tree
+        self.reader, self.model = reader, reader if model is None else model
         # by path: the part of a file that may be shown, and the exchanges in the rest; None where that is all of it
         self._parts: dict[str, tuple[str, set[str]] | None] = {}
         self._is_visible: dict[str, bool] = {}  # by path
 
     @classmethod
-    def of(cls, library: Library, request: Request, *, is_remote: bool) -> Gate:
-        """Return the gate for a request, whose answer is remembered unless it is off the record.
-
-        Args:
-            library: The memory that is read.
-            request: The request.
-            is_remote: Whether it leaves this machine.
-        """
+    def of(cls, library: Library, request: Request, engine: Engine) -> Gate:
+        """Return the gate for a request to an engine, which tells no less than the prompt's reader what it is shown."""
         prompt = getattr(request, "prompt", None)
-        is_door = prompt is not None and bool(prompt.by)  # doors name their client there; a person's prompt has none
-        return cls(library, is_remote=is_remote, is_answer_kept=not request.off_record, is_door=is_door)
+        reader = prompt.reader if prompt else Audience.HERE  # of all other purposes the result is kept
+        model = Audience.ANYONE if engine.is_remote else max(reader, Audience.HERE)
+        return cls(library, min(reader, model), model=model)
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether what is private may be shown."""
+        return self.reader >= Audience.HERE
 
     @cached_property
     def _withheld(self) -> Withheld:
@@ -180,10 +174,10 @@ class Gate:
         Raises:
             ModelError: It is private as a whole, or has a field that the gate does not know.
         """
-        if not self._hides_private and not self._withheld:
+        if self._is_here and not self._withheld:
             return request
         # by the files as they are now: they may have become private since the request was made
-        if self.is_remote and is_private_request(self._library, request):
+        if self.model is Audience.ANYONE and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
         for field in fields(request):
@@ -198,7 +192,7 @@ class Gate:
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without what is hidden or private."""
         memory = self._withheld.short_term(memory)
-        if not self._hides_private:
+        if self._is_here:
             return memory
         if memory.is_private:
             return type(memory)()
@@ -208,27 +202,24 @@ class Gate:
 
     def events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the exchanges that may be shown; one whose prompt became private since is left out."""
-        events = [event for event in events if event.id not in self._withheld.exchanges]
-        if not self._hides_private:
-            return events
-        return [event for event in events if not (is_private_event(event) or self.is_private_by_now(event.id))]
+        known = (event for event in events if event.id not in self._withheld.exchanges)
+        is_here = self._is_here
+        return [one for one in known if is_here or not (is_private_event(one) or self.is_private_by_now(one.id))]
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
-        path = self._library.answered.path_of(exchange) if self._hides_private else None
+        path = None if self._is_here else self._library.answered.path_of(exchange)
         return path is not None and not self.knows(path)
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return the earlier turns that may be shown, without secrets (files of the inbox still hold them)."""
-        turns = [turn for turn in turns if turn.id not in self._withheld.exchanges]
-        if not self._hides_private:
-            return turns
-        shown = (turn for turn in turns if not turn.is_private and self.knows(turn.prompt.path))
+        known = (turn for turn in turns if turn.id not in self._withheld.exchanges)
+        shown = (one for one in known if self._is_here or (not one.is_private and self.knows(one.prompt.path)))
         return [self._without_secrets(turn) for turn in shown]
 
     def _without_secrets(self, turn: Exchange) -> Exchange:
         """Return an exchange with the secrets redacted in prompt and response, but for a model on this machine."""
-        if not self._hides_private:
+        if self._is_here:
             return turn
         response = turn.response and replace(turn.response, text=redact(self._library, turn.response.text))
         prompt = replace(turn.prompt, text=redact(self._library, turn.prompt.text))
@@ -244,7 +235,7 @@ class Gate:
             exchange = hit.anchor if hit.kind == "exchange" else ""
             if self._shows(hit.path, hit.text, exchange) and not (exchange and self.is_private_by_now(exchange)):
                 shown.append(hit)
-        return with_days(self._library, with_former(self._library, shown, hides_private=self._hides_private))
+        return with_days(self._library, with_former(self._library, shown, self.reader))
 
     def _shows(self, path: str, words: str, exchange: str = "") -> bool:
         """Return whether words may be shown: the file may, by its text of now, and they stand in no hidden part of it.
@@ -258,7 +249,7 @@ class Gate:
             return False
         if path not in self._parts:  # cached, since the page of a day is long and has many hits
             try:
-                text = (self._library.read_text(path) if self._hides_private or self._withheld else None) or ""
+                text = (None if self._is_here and not self._withheld else self._library.read_text(path)) or ""
             except ConfinementError:  # a name with control characters: what stands in the file is not known
                 return False
             shown = self._visible_part(path, text)
@@ -272,7 +263,7 @@ class Gate:
     def _visible_part(self, path: str, text: str) -> str:
         """Return the part of a file that may be shown."""
         text = self._withheld.rest_of(path, text)
-        return shareable_text(text) or "" if self._hides_private else text
+        return text if self._is_here else shareable_text(text) or ""
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
@@ -316,18 +307,18 @@ class Gate:
 
     def knows(self, path: str) -> bool:
         """Return whether the name of a file or folder may be shown."""
-        if not self._hides_off_record:
+        if self.reader is Audience.NOBODY:
             return True
         if path not in self._is_visible:
             # read where it stands: a name with control characters, which no link may have, is no reason to fail
-            is_private, is_off = self._hides_private and is_hidden(self._tree, path), False
+            is_greater = not self._is_here and is_hidden(self._tree, path)
             try:
-                is_off = is_off_record(read_bytes(self._tree.absolute(path)))
+                is_greater |= is_off_record(read_bytes(self._tree.absolute(path)))
             except OSError as error:  # one that cannot be read counts as off the record, a folder does not
-                is_off = error.errno != errno.ENAMETOOLONG
+                is_greater |= error.errno != errno.ENAMETOOLONG
             except ValueError:  # no file has such a name
-                is_off = False
-            self._is_visible[path] = not (is_private or is_off)
+                pass
+            self._is_visible[path] = not is_greater
         return self._is_visible[path]
 
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
@@ -355,7 +346,7 @@ class Gate:
         is_shown = self.knows(path) and self._tree.kind_of(path) is not PathKind.TODAY
         text = self._library.read_text(path) if is_shown else None
         shown = self._visible_part(path, text) or None if text else text
-        if not shown or not self._hides_private:
+        if not shown or self._is_here:
             return shown
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets
@@ -367,7 +358,7 @@ class Gate:
     def system_text(self, path: Path) -> str | None:
         """Return the text of a file of `system/` (identity, template, workflow); None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable_text(text) if text is not None and self._hides_private else text
+        return text if text is None or self._is_here else shareable_text(text)
 
     def _without_hidden(self, path: str, text: str) -> str:
         """Return an index page, or a summary, without the lines in which the program names what is hidden or gone."""
@@ -380,7 +371,7 @@ class Gate:
 
     def cleared(self, text: str) -> str:
         """Return a text that is in no file, such as a plugin's block, without paragraphs that are marked private."""
-        return str(_cleared(text)) if self._hides_private else text
+        return text if self._is_here else str(_cleared(text))
 
     # --- the last check ---------------------------------------------------------------------------------------
 
@@ -392,10 +383,10 @@ class Gate:
             prompt: What the client at a door wrote itself: a model on this machine may read its private paragraphs.
         """
         # the filters above should have left none: this catches what they missed
-        if self._hides_private:
-            own = () if self.is_remote else _GAP.split(prompt)
+        if not self._is_here:
+            own = () if self.model is Audience.ANYONE else _GAP.split(prompt)
             messages = [{**message, "content": _cleared(message.get("content"), own)} for message in messages]
-        return Released(list(messages), self.is_remote)
+        return Released(list(messages), self.model)
 
 
 # The filter of each request field that holds memory; the fields of `_OPEN_FIELDS` hold none and are shown as they are.
@@ -417,7 +408,7 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "structure": lambda gate, folders: {name: entries for name, entries in folders.items() if gate.knows(name)},
 }
 _OPEN_FIELDS = frozenset(
-    "now is_private is_past off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
+    "now is_private is_past cause abandon on_text prompt absent wants_list is_first refused kind title "
     "candidates steps titles goals wants_headings".split()
 )
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from brainiac.errors import BrainiacError, InvalidAnswerError, ModelError, WindowError
-from brainiac.formats.discretion import is_private_event
+from brainiac.formats.discretion import Audience, is_private_event
 from brainiac.formats.markdown import relative_link
 from brainiac.formats.page import shareable_text
 from brainiac.library import Library
@@ -68,7 +68,7 @@ class Gateway:
         if isinstance(engine, OfflineEngine | LiteLLMEngine):
             result = engine.run(request)
         else:  # one of a plugin, whose request has passed the gate
-            gate = Gate.of(self._library, request, is_remote=engine.is_remote)
+            gate = Gate.of(self._library, request, engine)
             result = engine.run(gate.admit(request))
             if isinstance(result, schemas.Answer) and isinstance(request, schemas.AnswerRequest):
                 # it may have seen a shorter list of hits: its third may be the caller's fifth
@@ -102,8 +102,7 @@ class Gateway:
             left_out: Kinds of blocks to leave out.
         """
         engine = self.engine_for(request)
-        gate = gate or Gate.of(self._library, request, is_remote=engine.is_remote)
-        assembler = Assembler(self._library)
+        gate, assembler = gate or Gate.of(self._library, request, engine), Assembler(self._library)
         return assembler.assemble(request, model=engine.name, gate=gate, budget_tokens=budget_tokens, left_out=left_out)
 
     def engine_for(self, request: schemas.Request) -> schemas.Engine:
@@ -138,7 +137,7 @@ class Gateway:
         library, engine = self._library, self.engine_for(request)
         if engine.is_remote or request.prompt.by:
             return False  # it was shown nothing private
-        remote_gate = Gate(library, is_remote=True)
+        remote_gate = Gate(library)
         hits = [request.hits[number] for number in answer.cited] if engine.name == schemas.OFFLINE else request.hits
         # a hit from which the remote gate cuts a line counts as hidden too
         is_any_hidden = remote_gate.hits(hits) != list(hits)
@@ -153,7 +152,7 @@ class Gateway:
         if any(shareable_text(text) != text for path in pages if (text := library.read_text(path))):
             return True
         # a private note in the prompt's focus was shown only to a model on this machine
-        gates = (remote_gate, Gate(library, is_remote=False))
+        gates = (remote_gate, Gate(library, Audience.NOBODY))
         shareable, whole = (focus_blocks(library, request.prompt, _NO_LIMIT, len, gate) for gate in gates)
         return shareable != whole
 
@@ -249,7 +248,7 @@ class LiteLLMEngine:
         Raises:
             ModelError: A call failed, or the model refused, gave an empty text twice, or asked for tools without end.
         """
-        settings, gate = self._library.settings, Gate.of(self._library, request, is_remote=self.is_remote)
+        settings, gate = self._library.settings, Gate.of(self._library, request, self)
         toolbox = Toolbox(self._library, request, gate, room_tokens=tool_tokens(budget_tokens(settings, self.name)))
         rounds = settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
         tools = toolbox.descriptions() if rounds else ()
@@ -308,7 +307,7 @@ class LiteLLMEngine:
             WindowError: The JSON for several exchanges was too long.
             ModelError: A call failed, the model refused, or its JSON did not validate twice.
         """
-        gate = Gate.of(self._library, request, is_remote=self.is_remote)
+        gate = Gate.of(self._library, request, self)
         messages = self._assembler.assemble(request, model=self.name, gate=gate).messages
         # not `strict`, which would demand every empty field
         form = {"name": request.result.__name__, "schema": schema_of(request.result)}

@@ -117,10 +117,11 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     One form for whatever was said. Where a mark of question stands in the prompt, what comes closest is shown in any
     case, as `PERHAPS` where it comes no closer than chance would; without a mark only what is clearly near is.
     """
-    prompt, hits = request.prompt.said, request.hits
+    later: int | None = None  # what a passage is marked with: the answer rests on it as well
+    prompt, hits, zone = request.prompt.said, request.hits, request.now.tzinfo
     asks = request.wants_list or any(map(ends_as_question, pieces(prompt)))
     folder, logged = posixpath.dirname(request.prompt.path), {event.id for event in request.short_term.events}
-    parts = [] if ends_as_question(prompt) or request.off_record else [NOTED]
+    parts = [] if ends_as_question(prompt) or not request.prompt.remember else [NOTED]
     # What people said on the days asked about, in order of time: of more than are shown the best, and each text once,
     # at the time of its message, as a statement bears only a day; of one second the earlier message has the smaller id.
     said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
@@ -128,7 +129,7 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     times = {hit.text: (hit.at, hit.anchor) for _, hit in said if hit.kind != "statement"}
     chosen = sorted(by_text.values())[:MAX_LISTED]
     if chosen := sorted(chosen, key=lambda index: times.get(hits[index].text, (hits[index].at, ""))):
-        parts += [FOUND, listing(hits, chosen, folder, request.zone)]
+        parts += [FOUND, listing(hits, chosen, folder, zone)]
     else:
         chosen = passages(hits, prompt)
         is_near = bool(chosen) and hits[chosen[0]].is_near
@@ -137,16 +138,38 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
         chosen = chosen if asks or is_near else []
         if chosen and len(several) > len(chosen):
             chosen = several
-            parts += [FOUND if is_sure else PERHAPS, listing(hits, chosen, folder, request.zone)]
+            parts += [FOUND if is_sure else PERHAPS, listing(hits, chosen, folder, zone)]
         elif chosen:
-            parts += [FOUND if is_sure else PERHAPS, *quotations(hits, chosen, prompt, folder, request.zone, logged)]
+            later = last_told(hits, chosen, logged)
+            parts += [FOUND if is_sure else PERHAPS]
+            parts += quotations(hits, chosen, prompt, folder, zone, None if later is None else hits[later])
         elif asks:
             parts.append(NOTHING)
         if request.absent and asks and not is_sure:
             parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
     if request.is_first:
         parts.append(FIRST)
-    return schemas.Answer(text="\n\n".join(parts), cited=chosen, led=chosen[:1])
+    cited = chosen if later is None or later in chosen else [*chosen, later]
+    return schemas.Answer(text="\n\n".join(parts), cited=cited, led=chosen[:1])
+
+
+def last_told(hits: Sequence[Hit], chosen: Sequence[int], logged: Collection[str]) -> int | None:
+    """Return the index of what was told last on the matter where a chosen passage is older than it, else None.
+
+    Args:
+        hits: The hits.
+        chosen: Indices of the passages.
+        logged: The exchanges of short-term memory.
+    """
+    told = (at for at, hit in enumerate(hits) if hit.is_near and hit.speaker == "user" and hit.anchor in logged)
+    own = [at for at in told if not ends_as_question(hits[at].text)]
+    last = max(own, key=lambda at: hits[at].at, default=None)
+    return last if last is not None and any(_is_older(hits[at], hits[last]) for at in chosen) else None
+
+
+def _is_older(hit: Hit, later: Hit) -> bool:
+    """Return whether a passage of another page is older than what was told last."""
+    return hit.path != later.path and "" < hit.at < later.at
 
 
 def passages(hits: Sequence[Hit], prompt: str, most: int = MAX_PASSAGES, behind: float = 0) -> list[int]:
@@ -178,7 +201,7 @@ def quotations(
     query: str,
     folder: str,
     zone: tzinfo | None,
-    logged: Collection[str] = (),
+    later: Hit | None = None,
 ) -> Iterator[str]:
     """Yield the paragraphs that quote hits: for each a block quote of its text, then a line with day and link.
 
@@ -188,11 +211,9 @@ def quotations(
         query: The prompt; of a long passage the part around its words is quoted.
         folder: The folder of the prompt, which links are relative to.
         zone: The person's time zone; None for UTC.
-        logged: The exchanges of short-term memory: an older passage is marked with what was told there later, as no
-            process has compared the two yet.
+        later: What was told last, in short-term memory: an older passage is marked with it, as no process has compared
+            the two yet.
     """
-    said = (hit for hit in hits if hit.is_near and hit.speaker == "user" and hit.anchor in logged)
-    newest = max((hit for hit in said if not ends_as_question(hit.text)), key=lambda hit: hit.at, default=None)
     for hit in (hits[index] for index in chosen):
         text = hit.text if len(hit.text) <= QUOTED_CHARACTERS else excerpt(hit.text, query, QUOTED_CHARACTERS)
         text = _with_links_from(text, posixpath.dirname(hit.path), folder)
@@ -203,9 +224,9 @@ def quotations(
         yield _source(hit, folder, zone) + "".join(
             f"\n{markdown.one_line(as_sentence(former))}" for former in hit.former
         )
-        if newest and hit.path != newest.path and "" < hit.at < newest.at:
-            later = markdown.one_line(markdown.without_link_targets(excerpt(newest.text, query, LISTED_CHARACTERS)))
-            yield LATER.format(day=day_in(zone, newest.at), words=later)
+        if later and _is_older(hit, later):
+            told = markdown.one_line(markdown.without_link_targets(excerpt(later.text, query, LISTED_CHARACTERS)))
+            yield LATER.format(day=day_in(zone, later.at), words=told)
 
 
 def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinfo | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args, get_origin
 
@@ -394,9 +394,8 @@ class Request:
     """Base of what a model is asked; holds values, not rendered text.
 
     Attributes:
-        now: The moment "today" and "last week" refer to.
+        now: The moment "today" and "last week" refer to, in the person's time zone.
         is_private: Whether it must not leave this machine.
-        off_record: Whether nothing of it may be kept (`remember: false`).
         cause: Id of the journal event that the call is made for; the record of its cost names it.
         abandon: Called between pieces of a remote answer; when it returns true the call ends with a retryable
             `ModelError` (background work stops when the person returns).
@@ -406,7 +405,6 @@ class Request:
     result: ClassVar[type[Result]]
     now: datetime
     is_private: bool = False
-    off_record: bool = False
     cause: str | None = None
     abandon: Callable[[], bool] | None = None
 
@@ -435,7 +433,6 @@ class AnswerRequest(Request):
         absent: Words of the prompt that stand nowhere in memory, names first.
         wants_list: It seems to ask for several things ("which …", "everything about …").
         is_first: It is the first answer of its conversation.
-        zone: The person's time zone.
         on_text: Called with each piece of a streamed answer, if anybody wants it.
     """
 
@@ -448,7 +445,6 @@ class AnswerRequest(Request):
     absent: Sequence[str] = ()
     wants_list: bool = False
     is_first: bool = False
-    zone: tzinfo | None = None
     on_text: Callable[[str], None] | None = None
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from brainiac.clock import moment_in
 from brainiac.errors import ConfinementError, FormatError
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
@@ -133,7 +134,7 @@ class Toolbox:
     def _search(self, parameters: SearchMemories) -> str:
         """Return the statements and exchanges that a search finds, by page."""
         # the query of a local model may repeat something private: no remote embedder may see it
-        is_private = self._request.is_private or not self._gate.is_remote
+        is_private = self._request.is_private or self._gate.model > Audience.ANYONE
         hits = self._library.recall.search(
             parameters.query, limit=parameters.limit, now=self._request.now, is_private=is_private
         )

@@ -26,10 +26,10 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats import markdown
 from brainiac.formats.authors import PERSON, THE_PERSON, Author, author_in, author_of_statement
-from brainiac.formats.discretion import is_private_event
+from brainiac.formats.discretion import Audience, is_private_event
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, fence_after, find_events, text_outside_events
-from brainiac.formats.page import own_date, scalar, shareable_text, tags_of, title_of
+from brainiac.formats.markdown import StmEvent, blocks_of, fence_after, find_events, text_outside_events
+from brainiac.formats.page import audience_of, own_date, scalar, tags_of, title_of
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.tree import Tree
@@ -255,7 +255,7 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
     """
     if markdown.has_markers(text):  # both versions are merged soon; until then nobody can tell which lines hold
         return Page(path, posixpath.basename(path).removesuffix(".md"), ())
-    is_private = shareable_text(text) is None
+    is_private = audience_of(text) > Audience.ANYONE
     if kind is PathKind.SHORT_TERM:
         units = tuple(replace(unit, is_private=unit.is_private or is_private) for unit in _short_term_units(text, zone))
         return Page(path, "Short-term memory", units)
@@ -328,11 +328,9 @@ def _units(body: str, zone: tzinfo, title: str = "", *, is_imported: bool = Fals
         for exchange in exchanges:
             yield from (replace(turn, above=above) for turn in _turns(exchange.event, is_dialogue))
         body = text_outside_events(body, exchanges)
-    # a mark on any line makes all units private: too many kept here rather than one shown elsewhere
-    is_marked = PRIVATE.search(body) is not None
     for unit in _prose_units(body, zone, title):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
-            yield replace(unit, is_private=True) if is_marked else unit
+            yield unit
 
 
 def _is_links(text: str) -> bool:
@@ -424,9 +422,7 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
             yield Unit(paragraph.strip())
     for item in items:
         yield Unit(item.text, UnitKind.STATEMENT, author=author_of_statement(item.text))
-    remarks = document.remarks
-    is_marked = PRIVATE.search(remarks) is not None
-    yield from (replace(unit, is_private=is_marked) for unit in _prose_units(remarks, zone))
+    yield from _prose_units(document.remarks, zone)
     is_dialogue = _is_dialogue(memory.events)
     # oldest first, so that a unit's neighbours are what was said right before and after it
     for event in reversed(memory.events):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from brainiac.events import RetireProposal, StatementRecord
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import one_line, unescape
 from brainiac.formats.page import Memory, Statement
 from brainiac.search.documents import Former, Hit, noon
@@ -23,13 +24,13 @@ from brainiac.text.tokens import pieces
 from brainiac.text.tokens import words as words_of
 
 
-def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> list[Hit]:
+def with_former(store: Store, hits: Sequence[Hit], reader: Audience) -> list[Hit]:
     """Return hits; those in raw exchanges have in `former` the words that no longer hold.
 
     Args:
         store: Whose pages and journals are asked.
         hits: The hits.
-        hides_private: Whether a private statement that holds instead is left out.
+        reader: Who is shown them: a statement that holds instead and is not theirs to see is left out.
     """
     exchanges = {hit.anchor for hit in hits if hit.kind == "exchange" and hit.anchor}
     if not exchanges:
@@ -58,7 +59,7 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
         "SELECT event, hash FROM forgotten WHERE hash != '' AND hash IN (SELECT value FROM json_each(?))", hashes
     )
     forgotten = {digest for event, digest in gone if event not in undone}
-    pages = _Pages(store, (row for _, row in rows), forgotten, hides_private=hides_private)
+    pages = _Pages(store, (row for _, row in rows), forgotten, reader)
     # a statement that was only put into other words still holds; "" is the hash of a record that states nothing
     holding = {"", *(row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced)}
     holding.update(row.hash for _, row in rows if pages.holds(row))
@@ -118,10 +119,8 @@ def _former(
 class _Pages:
     """The pages of statements, as they are now."""
 
-    def __init__(
-        self, store: Store, rows: Iterable[StatementRecord], forgotten: set[str], *, hides_private: bool
-    ) -> None:
-        self._store, self._forgotten, self._hides_private = store, forgotten, hides_private
+    def __init__(self, store: Store, rows: Iterable[StatementRecord], forgotten: set[str], reader: Audience) -> None:
+        self._store, self._forgotten, self._reader = store, forgotten, reader
         self._pages = store.pages({row.path for row in rows if row.path}).pages
 
     def holds(self, row: StatementRecord) -> bool:
@@ -143,14 +142,14 @@ class _Pages:
         # one that was changed in place has the same block id; a retired one names that of its successor
         block_ids = {row.block, *(item.replaced_by for item in retired)}
         now = next((new for new in page.statements if not new.is_history and new.block_id in block_ids), None)
-        if now is None or (self._hides_private and page.is_private):
+        if now is None or page.audience > self._reader:
             return ""
         return one_line(now.text)
 
     def retired(self, row: StatementRecord) -> str:
         """Return the words of a statement as History has them; "" where it has not, or they must not be shown."""
         page, ended = self._page(row), [item.text for item in self._stating(row) if item.is_history]
-        return one_line(ended[0]) if page and ended and not (self._hides_private and page.is_private) else ""
+        return one_line(ended[0]) if page and ended and page.audience <= self._reader else ""
 
     def _page(self, row: StatementRecord) -> Memory | None:
         """Return the page of a statement, found by its uuid where it was moved; None where it is gone."""

@@ -13,7 +13,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -231,10 +231,8 @@ def _chore(brain: Brain, turn: Turn) -> str:
     """Return the answer to a request for the client's own use: it is made without memory and kept nowhere."""
     request = AnswerRequest(
         now=brain.now(),
-        prompt=_prompt(brain, turn, turn.text, "tool"),
+        prompt=replace(_prompt(brain, turn, turn.text, "tool"), remember=False),
         short_term=ShortTermMemory(),
-        off_record=True,
-        zone=brain.zone,
     )
     try:
         answer = brain.models.run(request)

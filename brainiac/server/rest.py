@@ -91,7 +91,7 @@ def rest_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
 
 def _status(brain: Brain) -> str:
     """Return the overview of a brain as JSON, without hidden files and the places of this machine's folders."""
-    text = json.dumps(asdict(overview(brain, Gate(brain, is_remote=True, is_answer_kept=True).knows)), default=str)
+    text = json.dumps(asdict(overview(brain, Gate(brain).knows)), default=str)
     for place in (brain.root, brain.places.state, brain.places.config, Path.home()):
         if place.name:  # whose home is `/`, as a service's may be, gives nothing away
             text = text.replace(json.dumps(str(place))[1:-1], json.dumps(place.name)[1:-1])
@@ -125,7 +125,7 @@ def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
     last = sequence
     if brain.journal.last()[0] <= sequence:
         return last, []
-    gate = Gate(brain, is_remote=True, is_answer_kept=True)
+    gate = Gate(brain)
     texts: list[str] = []
     for event in brain.journal.events(since_seq=sequence):
         last = event.seq

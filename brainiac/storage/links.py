@@ -21,9 +21,10 @@ from typing import Literal
 from brainiac.clock import iso
 from brainiac.events import Change, PathKind, create, move, new_id, remove, update
 from brainiac.formats.authors import PERSON
+from brainiac.formats.discretion import Audience
 from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.formats.markdown import PRIVATE, Link, decode_text, find_events, retarget_links, without_link_targets
-from brainiac.formats.page import Memory, MemoryDocument, is_private_note, parse_memory, readable_memory, shareable_text
+from brainiac.formats.page import Memory, MemoryDocument, audience_of, parse_memory, readable_memory, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import INDEX, PageSet, linked_path
@@ -95,7 +96,7 @@ def with_repaired_links(
         is_standing: Whether there is a file at a path; asked for a link without uuid to a file that did not move.
         is_hidden: Whether a path is private: an open page is not told that it is, and keeps its link as it is.
     """
-    is_open = not is_private_note(text)
+    is_open = audience_of(text) is Audience.ANYONE
 
     def target_of(link: Link) -> str:
         """Return the new target of a link; "" to leave it as it is."""
@@ -191,8 +192,7 @@ class Mentions:
         for position, word in enumerate(words):
             for length in sorted(self._lengths.get(word, ())):
                 for target, link in self._targets.get(tuple(words[position : position + length]), ()):
-                    is_too_private = target.is_off_record or (target.is_private and not page.is_private)
-                    if target.path != page.path and not is_too_private:
+                    if target.path != page.path and target.audience <= page.audience:
                         yield target, link
 
     def renewed(self, page: Memory) -> list[str] | None:

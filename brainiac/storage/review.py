@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from brainiac import events
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, edited, newline_of, one_line
-from brainiac.formats.page import is_private_note
+from brainiac.formats.page import audience_of
 from brainiac.storage.files import read_bytes
 from brainiac.storage.versions import Merge
 from brainiac.tree import Tree
@@ -110,7 +111,7 @@ def differences_change(tree: Tree, path: str, merged: Merge, who: str) -> list[e
     """
 
     def with_differences(text: str) -> str:
-        is_private = is_private_note(decode_text(merged.text))
+        is_private = audience_of(decode_text(merged.text)) > Audience.ANYONE
         for difference in merged.differences:
             texts = difference.kept, difference.other
             kept, other = (one_line(PRIVATE.sub("", words))[:_MAX_SHOWN] for words in texts)

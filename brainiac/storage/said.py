@@ -200,11 +200,6 @@ class Answered:
         answers = self._history(path).answers
         return answers[-1] if answers else None
 
-    def with_author(self, prompt: prompts.Prompt) -> prompts.Prompt:
-        """Return a prompt with the author of its former version: a file may lower its origin, never raise it."""
-        former = self.of(prompt.path)
-        return prompt if former is None else prompt.of_author(former.origin, former.author)
-
     def path_of(self, exchange: str) -> str | None:
         """Return the present path of an exchange's prompt, which may have moved.
 

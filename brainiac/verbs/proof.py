@@ -14,8 +14,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from brainiac.brain import Brain
@@ -24,6 +24,8 @@ from brainiac.events import PathKind
 from brainiac.formats.markdown import decode_text, find_links, one_line
 from brainiac.history.forget import said_in, texts_in, values_of
 from brainiac.search.documents import page_of
+from brainiac.search.embed import VectorFile
+from brainiac.search.features import content_key
 from brainiac.storage.files import read_bytes
 from brainiac.storage.journal import SPLICE_SUFFIX, BlobStore
 from brainiac.storage.withheld import split_or_all, units_of
@@ -115,7 +117,10 @@ def prove_forgotten(
                 found.setdefault((place, where), Found(place, where, one_line(text)[:QUOTED_CHARACTERS]))
     searched["vectors"], kept = _vectors_of(brain, words)
     found |= {("vectors", path): Found("vectors", path, "") for path in kept}
-    return Proof(words, searched, tuple(found.values()), tuple(_beyond(brain)))
+    has_git = any((folder / ".git").exists() for folder in (brain.root, *brain.root.parents))
+    calls = brain.projection.query("SELECT model, COUNT(*) FROM calls GROUP BY model ORDER BY model")
+    sent = (f"what was sent to {model} ({count} calls)" for model, count in calls)
+    return Proof(words, searched, tuple(found.values()), (*[_GIT] * has_git, *_BEYOND, *sent))
 
 
 def _of_tree(name: str, root: Path, blobs: str) -> list[tuple[str, Iterator[tuple[str, str]]]]:
@@ -210,15 +215,9 @@ def _of_tables(path: Path) -> Iterator[str]:
         connection.text_factory = bytes  # it may be no UTF-8
         for (table,) in connection.execute(_TABLES).fetchall():
             with suppress(sqlite3.Error):
-                for row in connection.execute(f'SELECT * FROM "{table.decode()}"'):
-                    yield from _of_values(row)
-
-
-def _of_values(row: tuple[Any, ...]) -> Iterator[str]:
-    """Yield the texts of a row."""
-    for value in row:
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
-        yield from filter(str.strip, _UNREADABLE.split(text))
+                for value in chain.from_iterable(connection.execute(f'SELECT * FROM "{table.decode()}"')):
+                    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+                    yield from filter(str.strip, _UNREADABLE.split(text))
 
 
 def _of_blobs(blobs: BlobStore) -> Iterator[tuple[str, str]]:
@@ -252,9 +251,6 @@ def _vectors_of(brain: Brain, words: str) -> tuple[int, list[str]]:
 
     A vector has no words: it is found by the hash of its text.
     """
-    from brainiac.search.embed import VectorFile  # numpy is heavy
-    from brainiac.search.features import content_key
-
     folder = brain.places.cache / "vectors"
     keys: set[int] = set()
     for digest in brain.journal.blobs.digests():
@@ -267,12 +263,3 @@ def _vectors_of(brain: Brain, words: str) -> tuple[int, list[str]]:
     vectors = {path: VectorFile(folder, path.stem) for path in folder.glob("*.f16")}
     kept = [str(path) for path, file in vectors.items() if len(file.missing(sorted(keys))) < len(keys)]
     return sum(map(len, vectors.values())), kept
-
-
-def _beyond(brain: Brain) -> Iterator[str]:
-    """Yield what cannot be looked through."""
-    if any((folder / ".git").exists() for folder in (brain.root, *brain.root.parents)):
-        yield _GIT
-    yield from _BEYOND
-    sql = "SELECT model, COUNT(*) FROM calls GROUP BY model ORDER BY model"
-    yield from (f"what was sent to {model} ({count} calls)" for model, count in brain.projection.query(sql))

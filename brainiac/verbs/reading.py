@@ -16,6 +16,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.formats.authors import Author, door_and_name, least_trusted, plain_name
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_memory
@@ -64,7 +65,7 @@ class Caller:
 
     def gate(self, brain: Brain) -> Gate:
         """Return the gate that filters what the caller is shown."""
-        return Gate(brain, is_remote=not self.is_person, is_answer_kept=not self.is_person)
+        return Gate(brain, Audience.NOBODY if self.is_person else Audience.ANYONE)
 
     def fenced(self, text: str) -> str:
         """Return a text of memory as the caller gets it: at a door inside quotes, so that a model reads it as data."""
@@ -437,10 +438,9 @@ def briefing(
         short_term=brain.short_term().memory,
         hits=_shown_hits(brain, caller.gate(brain), parsed.said, MEMORY_HITS),
         conversation=brain.conversation(parsed),
-        zone=brain.zone,
         is_private=parsed.private,
     )
-    for_person = Gate(brain, is_remote=True) if is_copied else None
+    for_person = Gate(brain) if is_copied else None
     gate = for_person if caller.is_person else caller.gate(brain)
     left_out = () if caller.is_person else (Stability.ROLE,)  # the instructions to a model of ours
     token_limit = _token_limit(max_tokens, caller)

@@ -9,7 +9,8 @@ import os
 import subprocess
 
 from brainiac import Brain, hookimpl
-from brainiac.formats.page import is_private_note
+from brainiac.formats.discretion import Audience
+from brainiac.formats.page import audience_of
 
 QUIET_SECONDS = 120.0
 LISTED = 10  # statements in a message
@@ -46,7 +47,7 @@ def _message(brain: Brain) -> str:
     learned = []
     for path in pages:
         text = (brain.root / path).read_text("utf-8", "replace") if (brain.root / path).is_file() else ""
-        if text and not is_private_note(text) and "<!-- private -->" not in text and "/long_term/" in path:
+        if text and audience_of(text) is Audience.ANYONE and "<!-- private -->" not in text and "/long_term/" in path:
             lines = _git(brain, "diff", "--cached", "--unified=0", "--", path).stdout.splitlines()
             learned += [line[1:] for line in lines if line.startswith("+- ")]
     subject = f"memory: {len(learned)} learned" if learned else "memory: what was said"

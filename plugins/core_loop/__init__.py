@@ -14,6 +14,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.formats.access_log import AccessEntry, format_entry
+from brainiac.formats.discretion import Audience
 from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import CITED, SHOWN, Prompt, Receipt, Response, arguments, parse_prompt, render_response
@@ -53,7 +54,7 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     """
     started, former = brain.clock.monotonic(), brain.answered.of(prompt.path)
     if prompt.workflow:
-        workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)  # raises where there is none of this name
+        workflow_named(brain, Gate(brain, Audience.NOBODY), prompt.workflow)  # raises where there is none of this name
     missing = missing_focus(brain, prompt) if prompt.focus else []
     request, reply = _prepare(brain, prompt)
     answer = _answer(brain, request, reply)
@@ -115,10 +116,10 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     """
     conversation = brain.conversation(prompt)
     # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
-    gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
-    common: dict[str, Any] = {"prompt": prompt, "is_private": prompt.private, "off_record": not prompt.remember}
-    common |= {"now": brain.now(), "conversation": conversation}
-    common["short_term"] = gate.short_term(brain.short_term().memory)
+    gate = Gate(brain, prompt.reader)
+    memory = gate.short_term(brain.short_term().memory)
+    common: dict[str, Any] = {"prompt": prompt, "is_private": prompt.private, "now": brain.now()}
+    common |= {"conversation": conversation, "short_term": memory}
     found_words = arguments(prompt.commands, "find")
     search = partial(brain.recall.search, limit=2 * MAX_PASSAGES, now=brain.now(), is_private=prompt.private)
     find_hits = gate.hits(hit for words in found_words for hit in search(words))
@@ -136,7 +137,6 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         else (),
         wants_list="list" in near,
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
-        zone=brain.zone,
         on_text=brain.stream_of(prompt.path),
     )
     reply = commands.reply_to_commands(brain, request, n_find_hits=len(find_hits))

@@ -106,10 +106,10 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
     if "find" in names:
         hits, words = request.hits[:n_find_hits], " ".join(arguments(request.prompt.commands, "find"))
         chosen, folder = passages(hits, words), posixpath.dirname(request.prompt.path)
-        reply.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
+        reply.paragraphs += quotations(hits, chosen, words, folder, request.now.tzinfo) if chosen else [NOTHING]
         reply.cited += chosen
         # private is what the gate withholds from a model elsewhere
-        shareable = Gate(brain, is_remote=True).hits(hits[index] for index in chosen)
+        shareable = Gate(brain).hits(hits[index] for index in chosen)
         reply.is_private |= len(shareable) < len(chosen)
     return reply
 
@@ -189,7 +189,7 @@ def add_hints(brain: Brain, request: AnswerRequest, near: Collection[str], reply
 
 def _about_person(brain: Brain, request: AnswerRequest) -> str:
     """Return a list of what a person pinned, and of the pages with most links; "" for nothing. Nothing private."""
-    gate = Gate(brain, is_remote=True, is_answer_kept=True)
+    gate = Gate(brain)
     pinned = gate.short_term(request.short_term)
     items = [*pinned.goals, *pinned.facts][-MAX_PINNED:]
     folder = posixpath.dirname(request.prompt.path)

@@ -418,7 +418,7 @@ def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProp
         replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
         draft.put(MemoryDocument(page.text, path).retire(proposal.block, proposal.on, replaced_by))
         return [*draft.changes(indexes="none"), *without_fact(brain, old)], ()
-    is_private_by_now = any(map(Gate(brain, is_remote=True).is_private_by_now, proposal.sources))
+    is_private_by_now = any(map(Gate(brain).is_private_by_now, proposal.sources))
     is_elsewhere = page and not proposal.block and page.is_private != proposal.is_private
     if is_private_by_now > proposal.is_private or is_elsewhere:
         return [], ()  # its words, or its page, became private since, or open
@@ -489,7 +489,7 @@ def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
 
     What the others are about or rest on has changed since: they are noted as expired.
     """
-    ready, gate = [], Gate(brain, is_remote=True)
+    ready, gate = [], Gate(brain)
     undecided = [asked for asked in asked_before(brain).values() if asked.record.waits and not asked.how]
     sql = f"SELECT exchange FROM filings WHERE is_gone AND event NOT IN {UNDONE}"
     gone = {name for (name,) in brain.projection.query(sql)} if undecided else set[str]()

@@ -102,7 +102,7 @@ class Calls:
 
     def admitted(self, request: Asked) -> Asked:
         """Return a request with what its model may be shown."""
-        return Gate(self.brain, is_remote=self.brain.models.engine_for(request).is_remote).admit(request)
+        return Gate.of(self.brain, request, self.brain.models.engine_for(request)).admit(request)
 
     def answer(self, request: schemas.Request) -> Any:
         """Return a model's answer to a request; the same request is paid for once, until its answer is carried out.

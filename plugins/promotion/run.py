@@ -20,7 +20,7 @@ from brainiac.brain import Brain
 from brainiac.clock import is_within, iso, parse_iso
 from brainiac.errors import ConflictError, FormatError, ModelError, UserError
 from brainiac.formats.authors import PERSON, Author, plain_name
-from brainiac.formats.discretion import is_private, is_private_event
+from brainiac.formats.discretion import Audience, is_private, is_private_event
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
@@ -102,7 +102,7 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, filings, gate = brain.short_term(), FiledExchanges(brain), Gate(brain, is_remote=False)
+    document, filings, gate = brain.short_term(), FiledExchanges(brain), Gate(brain, Audience.HERE)
     # the latter were filed without being consolidated
     logged, waiting = gate.short_term(document.memory).events, filings.waiting
     if not logged and not waiting:
@@ -159,7 +159,7 @@ def _promote_once(brain: Brain, abandon: Abandon | None) -> Outcome:
     with brain.short_term_lock():
         memory = brain.short_term().memory
         # what is hidden waits for the person; the summary is replaced, whatever of it is hidden
-        shown = replace(Gate(brain, is_remote=False).short_term(memory), summary=memory.summary)
+        shown = replace(Gate(brain, Audience.HERE).short_term(memory), summary=memory.summary)
     if not shown.events and not filed.events and not filed.removed:
         return Outcome()
     return Run(brain, shown, filed, abandon).run()

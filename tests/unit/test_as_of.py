@@ -107,10 +107,11 @@ def test_a_moved_page(world: World) -> None:
     assert f"{HOME} is {moved} now" in said.err
 
 
-def test_a_page_that_is_private_now(world: World) -> None:
-    """It is private in the past too, at once, by hand alone; the person still sees it."""
+@pytest.mark.parametrize("mark", ["private: true", "remember: false"])
+def test_a_page_that_is_private_now(world: World, mark: str) -> None:
+    """Private or off the record: it is hidden in the past too, at once, by hand alone; the person still sees it."""
     assert "Leeds" in through_door(world, "search", "2025-09-15", query="Where do I live?")
-    page(world, HOME, "Home", "I live in Portland.", head="private: true\n")
+    page(world, HOME, "Home", "I live in Portland.", head=f"{mark}\n")
     for verb, name in (("search", "query"), ("briefing", "prompt"), ("ask", "text"), ("fetch", "id"), ("why", "id")):
         for words in ("I live in Leeds.", HOME, "Leeds Portland rent"):
             seen = through_door(world, verb, "2025-09-15", **{name: words})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainiac import Brain, ModelError
+from brainiac.formats.discretion import Audience
 from brainiac.formats.short_term import Item
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
@@ -178,7 +179,12 @@ def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: st
     assembler = Assembler(brain)
     facts = (Item("User has a cat"), Item("User has quillwort"))
     first = answer_request(short_term=replace(short_term(3, facts=facts), is_private=fate == "remote"))
-    assert "quillwort" in assembler.assemble(first, model=MODEL, gate=Gate(brain, is_remote=fate != "remote")).text
+    assert (
+        "quillwort"
+        in assembler.assemble(
+            first, model=MODEL, gate=Gate(brain, Audience.HERE if fate == "remote" else Audience.ANYONE)
+        ).text
+    )
     is_forgotten = fate == "forgotten"
     for turn in (3, 4):
         memory = replace(short_term(turn, facts=facts[: 1 if is_forgotten else 2]), is_private=not is_forgotten)

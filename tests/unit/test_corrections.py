@@ -76,7 +76,7 @@ def test_an_editor_that_shows_the_former_wording_takes_no_correction_back(brain:
 def test_an_exchange_is_found_with_what_holds_instead(brain: Brain) -> None:
     """What was typed stays as it is; whoever finds it is told that it no longer holds, and what does."""
     put_right(brain)
-    hits = Gate(brain, is_remote=True).hits(brain.recall.search("rent in Graz", now=brain.now()))
+    hits = Gate(brain).hits(brain.recall.search("rent in Graz", now=brain.now()))
     (said,) = [hit for hit in hits if hit.kind == "exchange" and "640" in hit.text]
     assert [f"“{OLD}” no longer holds; now: {NEW}"] == list(map(str, said.former))
     tell(brain, "What is the rent?")
@@ -105,7 +105,7 @@ def test_what_holds_on_a_private_page_is_told_to_no_remote_model(brain: Brain) -
     page = page_with(brain, "700")
     file = brain.tree.absolute(page.path)
     file.write_text(page.text.replace("---\n", "---\nprivate: true\n", 1))
-    hits = Gate(brain, is_remote=True).hits(brain.recall.search("rent in Graz", now=brain.now()))
+    hits = Gate(brain).hits(brain.recall.search("rent in Graz", now=brain.now()))
     assert not any("700" in str(former) for hit in hits for former in hit.former)
 
 
@@ -354,7 +354,7 @@ def test_of_several_sentences_one_is_named_by_its_words(said: Shell) -> None:
 
 def told_of(brain: Brain, query: str, words: str) -> list[str]:
     """Return what is said below the exchange that has some words: what of it no longer holds."""
-    hits = Gate(brain, is_remote=True).hits(brain.recall.search(query, now=brain.now()))
+    hits = Gate(brain).hits(brain.recall.search(query, now=brain.now()))
     (said,) = [hit for hit in hits if hit.kind == "exchange" and words in hit.text]
     return list(map(str, said.former))
 

@@ -11,7 +11,8 @@ import pytest
 
 from brainiac import Brain
 from brainiac.events import TreeAdopted
-from brainiac.formats.page import is_private_note
+from brainiac.formats.discretion import Audience
+from brainiac.formats.page import audience_of
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.testing import command, make_brain, run_once
 from tests.support.commands import Shell, do, problems_of
@@ -219,7 +220,7 @@ def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Devic
         assert [] == [one for one in promoted.data["exchanges"] if one.startswith("line-")]
         pages = [brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.long_term)]
         texts = [brain.read_text(page) or "" for page in pages if not page.endswith("_index.md")]
-        assert [True, True] == [is_private_note(text) for text in texts if "emeralds" in text]
+        assert [Audience.HERE] * 2 == [audience_of(text) for text in texts if "emeralds" in text]
 
 
 def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac import Brain
+from brainiac.formats.discretion import Audience
 from brainiac.formats.short_term import Item, ShortTermMemory
 from brainiac.llm.context.blocks import clean, quoted, reference, safe_line, spoken
 from brainiac.llm.gate import Gate
@@ -98,7 +99,7 @@ def outline(brain: Brain) -> list[str]:
 
 def assembled(brain: Brain, **fields: Any) -> str:
     # as for a model on this machine: nothing is left out, so that the boundary alone has to hold
-    gate = Gate(brain, is_remote=False)
+    gate = Gate(brain, Audience.NOBODY)
     return str(shown(brain, answer_request(**fields), gate=gate).text)
 
 

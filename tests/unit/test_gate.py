@@ -16,6 +16,7 @@ from brainiac.cli import search as command
 from brainiac.cli.session import name_brain
 from brainiac.errors import ModelError
 from brainiac.events import PathKind
+from brainiac.formats.discretion import Audience
 from brainiac.formats.short_term import EMPTY, Item, document_of
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
@@ -151,8 +152,8 @@ def test_a_request_that_the_gate_does_not_know_is_refused(tmp_path: Path) -> Non
     """Nobody can tell what is private in it."""
     brain = make_brain(tmp_path)
     with pytest.raises(ModelError, match="Unheard"):
-        Gate(brain, is_remote=True).admit(Unheard(now=NOW, text="x"))
-    assert "x" == Gate(brain, is_remote=False).admit(Unheard(now=NOW, text="x")).text
+        Gate(brain).admit(Unheard(now=NOW, text="x"))
+    assert "x" == Gate(brain, Audience.NOBODY).admit(Unheard(now=NOW, text="x")).text
     brain.close()
 
 
@@ -204,9 +205,9 @@ def test_a_mark_in_no_exchange_keeps_all_of_short_term_memory(where: str, tmp_pa
     """F-STM-8: all of short-term memory, for models and embedder; a note as a whole."""
     brain = make_brain(tmp_path)
     memory = document_of(LONE[where]).memory
-    shown = Gate(brain, is_remote=True).short_term(memory)
+    shown = Gate(brain).short_term(memory)
     assert "quillwort" not in repr(shown)
-    assert "quillwort" in repr(Gate(brain, is_remote=False).short_term(memory))
+    assert "quillwort" in repr(Gate(brain, Audience.NOBODY).short_term(memory))
     units = page_of("memory/short_term.md", LONE[where], PathKind.SHORT_TERM).units
     assert [True] == [unit.is_private for unit in units if "quillwort" in unit.text]
     brain.close()
@@ -217,7 +218,7 @@ def test_beside_a_private_exchange_short_term_memory_is_shown(tmp_path: Path) ->
     brain = make_brain(tmp_path)
     memory = replace(short_term(), summary="Open.\n\nMore.")
     memory = replace(memory, events=(*memory.events, event_of(7, "I hide quillwort. <!-- private -->")))
-    shown = Gate(brain, is_remote=True).short_term(memory)
+    shown = Gate(brain).short_term(memory)
     assert ["Open.", "More."] == shown.summary.split()
     assert (Item("See Gotland"),) == shown.goals
     assert memory.events[:-1] == shown.events
@@ -243,7 +244,10 @@ def test_off_the_record_notes_are_shown_where_the_answer_is_off_the_record_too(t
         note = tmp_path / "memory/long_term/concrete/portland.md"
         note.write_text(note.read_text().replace("tags: []", "tags: []\nremember: false"))
         kept = answer_request(prompt_of("What of it?", "focus: '[[Portland]]'"), [])
-        given = [brain.models.working_memory(asked).text for asked in (kept, replace(kept, off_record=True))]
+        given = [
+            brain.models.working_memory(asked).text
+            for asked in (kept, replace(kept, prompt=replace(kept.prompt, remember=False)))
+        ]
         assert [True, False] == ["no such note" in text for text in given]
         brain.close()
 
@@ -280,7 +284,7 @@ def test_a_private_workflow_is_started_on_this_machine_alone(tmp_path: Path) -> 
             brain.models.run(answer_request(prompt_of("Go", "workflow: rounds")))
         assert "private: true" in raised.value.advice
         assert [] == server.requests
-        gate = Gate(brain, is_remote=False)
+        gate = Gate(brain, Audience.NOBODY)
         request = answer_request(prompt_of("Go", "workflow: rounds"))
         assert "Take the quillwort." in Assembler(brain).assemble(request, model=MODEL, gate=gate).text
         brain.close()
@@ -291,7 +295,9 @@ def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path) -> Non
     brain = make_brain(tmp_path)
     (tmp_path / "system/prompts/answer.md").write_text("---\nprivate: true\n---\nSpeak of quillwort.\n")
     texts = [
-        Assembler(brain).assemble(answer_request(), model=MODEL, gate=Gate(brain, is_remote=remote)).text
+        Assembler(brain)
+        .assemble(answer_request(), model=MODEL, gate=Gate(brain, Audience.ANYONE if remote else Audience.HERE))
+        .text
         for remote in (True, False)
     ]
     assert [False, True] == ["quillwort" in text for text in texts]
@@ -320,10 +326,9 @@ def test_the_last_check_is_made_for_a_door_with_a_model_on_this_machine_too(tmp_
     words = ("moss", "sundew", "quillwort")
     assert [[True, True, True], [True, True, False]] == [[word in text for word in words] for text in shown]
     missed = {"role": "user", "content": "I have quillwort. <!-- private -->\n\nI have moss."}
-    for is_remote, is_door in ((False, True), (True, False), (True, True)):
-        gate = Gate(brain, is_remote=is_remote, is_door=is_door)
+    for gate in (Gate(brain), Gate(brain, model=Audience.HERE)):
         assert ["(private)\n\nI have moss."] == [message["content"] for message in gate.release([missed]).content]
-    assert [missed] == Gate(brain, is_remote=False).release([missed]).content
+    assert [missed] == Gate(brain, Audience.NOBODY).release([missed]).content
 
 
 def test_of_a_page_with_a_mark_no_statement_is_compared_elsewhere(tmp_path: Path) -> None:
@@ -337,15 +342,15 @@ def test_of_a_page_with_a_mark_no_statement_is_compared_elsewhere(tmp_path: Path
     existing = [Existing("s1", "User has quillwort.", path), Existing("s2", "Open.", path)]
     existing.append(Existing("s3", "Open.", "memory/long_term/concrete/b.md"))
     request = ConsolidateRequest(now=NOW, said=[], short_term=short_term(), existing=existing)
-    assert [existing[2]] == Gate(brain, is_remote=True).admit(request).existing
+    assert [existing[2]] == Gate(brain).admit(request).existing
     brain.close()
 
 
 def test_released_is_immutable() -> None:
     """What was let through cannot be changed after it was looked at."""
-    released = Released(["a"], True)
+    released = Released(["a"], Audience.ANYONE)
     with pytest.raises(AttributeError):
-        released.is_for_remote = False  # type: ignore[misc]  # what must fail
+        released.reader = Audience.ANYONE  # type: ignore[misc]  # what must fail
     content = released.for_endpoint(endpoint_of("ollama/x", REMOTE, {}))
     content.append("b")
     assert ["a"] == list(released.content)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.organization.run import derive_manifests
 
+from brainiac.formats.discretion import Audience
 from brainiac.formats.prompt import is_off_record, parse_prompt
 from brainiac.llm.gate import Gate
 from tests.support.living import Living, living, living_brain, trusted
@@ -321,9 +322,13 @@ def test_what_is_off_the_record_is_shown_to_no_model_elsewhere(tmp_path: Path) -
     (brain.root / path).write_text("---\nremember: false\n---\n# Shed\n\n- The shed code is quillwortzanzibar. ^a1\n")
     hits = brain.recall.search("shed code")
     assert [path] == [hit.path for hit in hits]
-    for is_remote in (True, False):
-        gate = Gate(brain, is_remote=is_remote)
-        assert [not is_remote] * 3 == [gate.knows(path), bool(gate.hits(hits)), gate.read_note(path) is not None]
+    for reader in Audience:
+        gate = Gate(brain, reader)
+        assert [reader is Audience.NOBODY] * 3 == [
+            gate.knows(path),
+            bool(gate.hits(hits)),
+            gate.read_note(path) is not None,
+        ]
     brain.close()
 
 

@@ -76,7 +76,7 @@ def test_anything_but_a_plain_no_is_private(tmp_path: Path) -> None:
     assert private == [path for path in texts if brain.pages().memories[path].is_private]
     hits = brain.recall.search("quillwort", limit=30)
     assert set(texts) == {hit.path for hit in hits}
-    assert shown == {hit.path for hit in Gate(brain, is_remote=True).hits(hits)}
+    assert shown == {hit.path for hit in Gate(brain).hits(hits)}
     brain.close()
 
 
@@ -367,7 +367,8 @@ def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: 
 
 
 def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path: Path) -> None:
-    """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go."""
+    """A model on this machine is shown what is private and may repeat it; the prompt's own words alone may go, and of
+    the pages those that are open: none that is off the record."""
     embedder, embedded = "openai/test-embedder", []
 
     def behave(captured: Captured) -> Behaviour:
@@ -388,10 +389,14 @@ def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path:
         model_brain(tmp_path, server, prices={embedder: [0.1, 0.0]}).close()
         set_sections(tmp_path, f"recall: {{embedder: {embedder}}}")
         (tmp_path / "inbox/q.md").write_text("Where does Mara live?")
+        for name, head in (("off", "remember: false"), ("open", "remember: true")):
+            page = tmp_path / f"memory/long_term/concrete/{name}.md"
+            page.write_text(f"---\n{head}\n---\n# Shed\n\n- The key of {name} is in the shed. ^a1\n")
         brain = Brain(tmp_path)
         write_machine(brain, {"api_bases": {"openai": server.url, embedder: elsewhere(server)}})
         brain.recall.reindex()
         do(brain, "ask", "--again", "inbox/q.md")
         brain.close()
     assert "Where does Mara live?" in embedded
+    assert [False, True] == [f"key of {name}" in repr(embedded) for name in ("off", "open")]
     assert [] == [text for text in embedded if text in CANARIES]

@@ -43,7 +43,7 @@ def hidden(brain: Brain, text: str = "User has diagnosis PRVstmt.") -> str:
 
 def exposed(brain: Brain) -> list[str]:
     """Return the pages that are not private and hold a private word; of index pages what a remote model may see."""
-    gate = Gate(brain, is_remote=True)
+    gate = Gate(brain)
     paths = [brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.memory)]
     found = [path for path in paths if "PRV" in (gate.read_note(path, tops=("memory",)) or "")]
     return found + [path for path, page in pages(brain).items() if "PRV" in page.text and not is_private(page.meta)]
@@ -161,7 +161,7 @@ def test_a_private_event_whose_heading_is_broken_stays_hidden(tmp_path: Path) ->
     assert [] == exposed(brain)
     hits = [hit for hit in brain.recall.search("PRVanswer PRVmore", limit=5) if "PRV" in hit.text]
     assert hits
-    assert [] == Gate(brain, is_remote=True).hits(hits)
+    assert [] == Gate(brain).hits(hits)
 
 
 @pytest.mark.slow

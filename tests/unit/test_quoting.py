@@ -9,12 +9,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from brainiac import Hit, Prompt
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.offline import FIRST, FOUND, NOTED, NOTHING, PERHAPS, OfflineEngine
 from brainiac.llm.schemas import Answer, AnswerRequest
 from brainiac.text.tokens import ends_as_question, likeness
 
 AT = "2026-05-01T10:00:00Z"
+NOW = datetime.fromisoformat(AT)
 
 
 def hit(text: str, *, at: str = AT, path: str = "memory/long_term/concrete/gym.md", **more: Any) -> Hit:
@@ -26,13 +28,8 @@ def hit(text: str, *, at: str = AT, path: str = "memory/long_term/concrete/gym.m
 def answered(text: str, *hits: Hit, **more: Any) -> Answer:
     """Ask the engine."""
     prompt = Prompt(path="inbox/talk/q.md", text=text, sha256="", at=AT)
-    request = AnswerRequest(
-        now=datetime.fromisoformat(AT),
-        prompt=prompt,
-        short_term=ShortTermMemory(),
-        hits=hits,
-        **more,
-    )
+    fields: dict[str, Any] = {"now": NOW, "prompt": prompt, "short_term": ShortTermMemory(), "hits": hits, **more}
+    request = AnswerRequest(**fields)
     result = OfflineEngine().run(request)
     assert isinstance(result, Answer)
     return result
@@ -96,7 +93,9 @@ def test_the_first_answer_of_a_conversation_says_what_the_engine_does() -> None:
 def test_the_day_is_the_persons() -> None:
     """A moment late in the day of UTC is the next day in Auckland; what is archived says so."""
     found = hit("Ferry at nine.", at="2026-05-01T20:00:00Z", is_archived=True)
-    answer = answered("When is the ferry?", found, zone=ZoneInfo("Pacific/Auckland"))
+    answer = answered(
+        "When is the ferry?", found, now=datetime.fromisoformat(AT).astimezone(ZoneInfo("Pacific/Auckland"))
+    )
     assert "— 2026-05-02, [Gym](../../memory/long_term/concrete/gym.md), archived" in answer.text
 
 
@@ -119,3 +118,13 @@ def test_a_question_within_what_is_told_is_asked_too() -> None:
     """What was found is shown although more is told behind the question mark."""
     asked = "Which grey was it in the hall? The boy has drawn on it."
     assert "> Tern Grey" in answered(asked, hit("Tern Grey, number 03.", is_near=False)).text
+
+
+def test_what_is_said_to_be_later_is_cited_too() -> None:
+    """F-RSP-4: by what an answer cites it is known whether it tells of anything private, beyond the passages too."""
+    passages = [hit(f"The code of locker {number} is 47{number}1.") for number in range(4)]
+    event = StmEvent("e1", "2026-05-02T10:00:00Z", "The code of the lockers is new.", "")
+    told = hit(event.user, at=event.at, path="memory/short_term.md", anchor="e1", speaker="user", score=0.5)
+    answer = answered("What is the code?", *passages, told, short_term=ShortTermMemory(events=(event,)))
+    assert "(later, 2026-05-02: “The code of the lockers is new.”)" in answer.text
+    assert [[0, 1, 2, 4], [0]] == [answer.cited, answer.led]

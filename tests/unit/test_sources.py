@@ -10,6 +10,7 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError, UserError
 from brainiac.events import NoteMended, update
+from brainiac.formats.discretion import Audience
 from brainiac.llm.gate import Gate
 from brainiac.server.app import serving
 from brainiac.testing import make_brain
@@ -144,7 +145,7 @@ def test_no_link_leads_out_of_a_source(shell: Shell, tmp_path: Path, vault: Path
     for path in ("../vault/linked/keys.md", "../vault/keys.md", "../secret/keys.md"):
         with pytest.raises(ConfinementError):
             brain.read(path)
-        assert Gate(brain, is_remote=False).read_note(path) is None
+        assert Gate(brain, Audience.NOBODY).read_note(path) is None
     brain.close()
     (tmp_path / "brain/Vault").symlink_to(vault)
     config = tmp_path / "brain/system/config.yaml"
@@ -158,10 +159,10 @@ def test_a_private_note_stays_here(shell: Shell, tmp_path: Path, vault: Path) ->
     brain = allowed(shell, tmp_path / "brain", vault)
     hits = brain.recall.search("well quince")
     assert {"../vault/deep/Well.md", "../vault/Garden.md"} == {hit.path for hit in hits}
-    gate = Gate(brain, is_remote=True)
+    gate = Gate(brain)
     assert ["../vault/Garden.md"] == [hit.path for hit in gate.hits(hits)]  # with its link, which was written openly
     assert gate.read_note("../vault/deep/Well.md") is None
-    assert "forty" in (Gate(brain, is_remote=False).read_note("../vault/deep/Well.md") or "")
+    assert "forty" in (Gate(brain, Audience.NOBODY).read_note("../vault/deep/Well.md") or "")
     brain.close()
 
 

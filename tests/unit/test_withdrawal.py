@@ -55,7 +55,7 @@ def ask_for(brain: Brain, name: str, meta: str = PRIVATE, text: str | None = Non
 
 def shown(brain: Brain) -> dict[str, str]:
     """Return what a remote model may see of each page of memory that it may know of."""
-    gate = Gate(brain, is_remote=True)
+    gate = Gate(brain)
     found = {}
     for entry in brain.tree.walk(brain.tree.memory):
         path = brain.tree.relative(entry.path)
@@ -139,7 +139,7 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain) -> None:
     assert "quillwort giraffe moss" in (brain.root / "inbox/b.response.md").read_text()
     ask_for(brain, "a.md")
     assert [] == telling(brain)
-    gate = Gate(brain, is_remote=True)
+    gate = Gate(brain)
     assert [None] * 4 == [
         gate.read_note(f"inbox/{name}") for name in ("a.md", "a.response.md", "b.md", "b.response.md")
     ]

@@ -98,13 +98,13 @@ class Assembler:
             ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
                 is private and the model is not on this machine.
         """
-        gate = gate or Gate(self._library, is_remote=True)
+        gate = gate or Gate(self._library)
         request = gate.admit(request)
         count = partial(count_tokens, model=model)
         limit = fitting.budget_tokens(self._library.settings, model)
         limit = min(limit, budget_tokens or limit)
         limit -= fitting.tool_tokens(limit) if tools else 0
-        reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
+        reader = f"{request.purpose}:{model}:{gate.reader.name}"
         sections = _Sections(self._library, gate, reader, self._lists, limit, count)
         common = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
         common = [block for block in common if block.stability not in left_out]

@@ -24,6 +24,7 @@ from urllib.parse import unquote
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.authors import PERSON, Author, author_in, author_of_statement
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import unescape
 from brainiac.formats.prompt import Exchange, Prompt
@@ -333,7 +334,7 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
 
 def missing_focus(library: Library, prompt: Prompt) -> list[str]:
     """Return the links in a prompt's `focus` that lead to no note; private notes count as existing."""
-    pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
+    pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, Audience.NOBODY)
     return [
         link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
     ]
