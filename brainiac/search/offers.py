@@ -23,7 +23,11 @@ _MOST_WORDS = 64  # of a long text
 _FIRST = 12  # of the hits: what the brain knows of a prompt at all
 
 # Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats, and told on the other.
-WEIGHTS = (-0.43, 4.84, 0.33, 0.55, 0.46, 0.31, 0.32, -1.09, -4.22)
+WEIGHTS = (-0.43, 4.84, 0.33, 0.55, 0.46, 0.31, 0.32, -1.09, -4.32)
+# Measured on the same chats and an hour of coding, all of it known by then (docs/speaking-first.md):
+_BESIDE = 1.0  # beside the surest only what is about as sure
+_ELSEWHERE = 1.0  # so much surer of what names another folder
+_SAME, _ANEW = 0.5, 0.6  # of what one tells of the prompt: another is about the same; of all it tells: says the same
 _SAID = 0.8  # of what a text tells: it was said already
 
 
@@ -130,32 +134,68 @@ def is_enough(hit: Hit, told: Sequence[float]) -> bool:
     return is_named or sum(value >= _TELLS for value in told) > 1
 
 
-def sureness(text: str, hits: Sequence[Hit], chance: float, analyzer: Analyzer) -> list[float]:
-    """Return for each of a prompt's hits how sure it is that it is worth being offered; above 0 it is.
+def worth(
+    text: str,
+    hits: Sequence[Hit],
+    chance: float,
+    analyzer: Analyzer,
+    *,
+    said: Sequence[str] = (),
+    here: str = "",
+    elsewhere: Sequence[str] = (),
+) -> list[Hit]:
+    """Return which of a prompt's hits are worth being offered, in the order in which they are to be told.
 
     Args:
         text: The prompt.
         hits: Best first.
         chance: How near the nearest vector comes by chance; 0 without vectors.
         analyzer: The brain's language.
+        said: What was said already.
+        here: The name of the folder that the person works in; "" for none.
+        elsewhere: Those of other folders, of which a hit must be surer.
     """
     asked = telling(text, analyzer)
     found = found_in(hits, asked, analyzer)
-    signs = signs_of(asked, hits, found, chance)
-    sums = [sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs]
-    # what was told later with all these words of the prompt may be what holds now: it comes before
-    order = sorted(range(len(hits)), key=lambda number: hits[number].at)
-    for place, number in enumerate(order):
-        has = found[number].asked
-        if sums[number] > 0 and len(has) > 1:
-            later = [other for other in order[place:] if hits[other].at > hits[number].at and has <= found[other].asked]
-            if later:
-                sums[later[-1]] = max(sums[later[-1]], math.nextafter(sums[number], math.inf))
-    return sums
+    sums = [
+        sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, found, chance)
+    ]
+    own = telling(here, analyzer)
+    away = [token for name in elsewhere for token, value in telling(name, analyzer).items()
+            if value >= _NAMES and token not in own and token not in asked]  # fmt: skip
+    for number, hit in enumerate(hits if away else ()):
+        words = analyzer.tokens(f"{hit.title} {hit.said}")
+        if any(holds(token, words) for token in away) and not any(holds(token, words) for token in own):
+            sums[number] -= _ELSEWHERE
+    order: list[int] = []
+    for number in sorted(range(len(hits)), key=lambda number: -sums[number]):
+        before = [hits[each].said for each in order]
+        is_sure = sums[number] > max(0.0, sums[order[0]] - _BESIDE if order else 0.0)
+        if is_sure and not any(stands_in(hits[number].said, texts, analyzer) for texts in (said, before)):
+            order.append(number)
+    told: dict[int, Hit] = {}
+    known = set[Token]()
+    for number in order:
+        hit, has = hits[number], found[number].asked
+        new = {token for token in has if asked[token] >= _TELLS}
+        if told and new <= known:
+            continue
+        known |= new
+        least = _SAME * sum(asked[token] for token in has)
+        later = [other for other in order if hits[other].at > hit.at and len(both := has & found[other].asked) > 1
+                 and sum(asked[token] for token in both) >= least]  # fmt: skip
+        # what was told later of the same may be what holds now: it comes before, or alone where it says most of it
+        if later:
+            newest = max(later, key=lambda other: hits[other].at)
+            told[newest] = hits[newest]
+            if stands_in(hit.said, [hits[newest].said], analyzer, _ANEW):
+                continue
+        told[number] = hit
+    return list(told.values())
 
 
-def stands_in(text: str, others: Sequence[str], analyzer: Analyzer) -> bool:
-    """Return whether nearly all that a text tells stands in other texts, in whatever order."""
+def stands_in(text: str, others: Sequence[str], analyzer: Analyzer, share: float = _SAID) -> bool:
+    """Return whether nearly all, or some share, of what a text tells stands in other texts, in whatever order."""
     told = telling(text, analyzer)
     present = list(dict.fromkeys(token for other in others for token in analyzer.tokens(other)))
-    return sum(value for token, value in told.items() if holds(token, present)) >= _SAID * sum(told.values())
+    return sum(value for token, value in told.items() if holds(token, present)) >= share * sum(told.values())

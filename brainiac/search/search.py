@@ -276,19 +276,16 @@ class Recall:
         """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
         return self._pages.vectors.wishes(text) if self._pages.vectors else set()
 
-    def sureness(self, text: str, hits: Sequence[Hit]) -> list[float]:
-        """Return how sure it is of each of a prompt's hits that it helps somebody who did not ask; above 0 it does.
+    def worth(self, text: str, hits: Sequence[Hit], **about: Any) -> list[Hit]:
+        """Return which of a prompt's hits help somebody who did not ask, as they are to be told.
 
         Args:
             text: The prompt.
             hits: Of a search for it, best first.
+            about: What was said and where the person works, as `offers.worth` has it.
         """
         vectors = self._pages.vectors
-        return offers.sureness(text, hits, vectors.chance_cosine() if vectors else 0.0, self._pages.analyzer)
-
-    def stands_in(self, text: str, others: Sequence[str]) -> bool:
-        """Return whether what a text tells stands in other texts already, in whatever order."""
-        return offers.stands_in(text, others, self._pages.analyzer)
+        return offers.worth(text, hits, vectors.chance_cosine() if vectors else 0.0, self._pages.analyzer, **about)
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.

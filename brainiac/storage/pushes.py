@@ -10,8 +10,10 @@ import json
 import re
 import threading
 from collections import deque
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from pathlib import Path
 
 from brainiac.events import new_id
 from brainiac.storage.database import StateDatabase
@@ -72,18 +74,26 @@ class Pushes:
             self._turns = {key: at for key, at in self._turns.items() if moment - at < TWIN_SECONDS} | {turn: moment}
             return before is not None and moment - before < TWIN_SECONDS
 
-    def add(self, push: Push, most: int) -> Push:
+    def add(self, push: Push, most: int, rests: Mapping[str, Set[str]], heard: Set[str] = frozenset()) -> Push:
         """Keep one, without what was said in its session or lately in its project; return it as it is kept.
 
         Args:
             push: With all that could be said, the best first.
             most: At most so much of it is.
+            rests: What statements were made of, by name: one and its exchange are one thing.
+            heard: What the person said in the session themselves.
         """
         with self._mutex:
-            known = self.known(push.session, push.project) if push.kind != "again" else set()
-            said = tuple(name for name in push.said if name not in known)[:most]
+            known = self.known(push.session, push.project).union(heard) if push.kind != "again" else set()
+            said: list[str] = []
+            for name in push.said:
+                about = {name, *rests.get(name, ())}
+                if known.isdisjoint(about) and not any(name in rests.get(one, ()) for one in known):
+                    said.append(name)
+                    known.add(name)
+            said = said[:most]
             reason = push.reason or ("" if said else "all of it was said lately" if push.said else "nothing near")
-            kept = Push(**{**asdict(push), "said": said, "reason": reason})
+            kept = Push(**{**asdict(push), "said": tuple(said), "reason": reason})
             self._keys.append(new_id(self._keys[-1] if self._keys else ""))
             self._rows.append(kept)
             self._database.keep(OWNER, self._keys[-1], json.dumps(asdict(kept)))
@@ -108,6 +118,10 @@ class Pushes:
             if push.said and ((session and push.session == session) or (push.session or push.at) in sessions):
                 said.update(push.said)
         return said
+
+    def elsewhere(self, project: str) -> set[str]:
+        """Return the names of the other folders in which somebody was told anything, or could have been."""
+        return {Path(push.project).name for push in self._rows if push.project.startswith("/")} - {Path(project).name}
 
     def of_session(self, session: str) -> list[str]:
         """Return what was said in a session at its prompts, the latest first, each once."""

@@ -383,6 +383,17 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     return frozenset(source for change in changes for source in change.record.sources)
 
 
+def rests_of(store: Store, names: Iterable[str]) -> dict[str, set[str]]:
+    """Return the ids of the exchanges that statements rested on, by `page#^block` as a receipt names them."""
+    store.projection.follow()
+    sql = """SELECT page || '#^' || block AS name, data FROM statements
+        WHERE name IN (SELECT value FROM json_each(?)) AND block != ''"""
+    rests: dict[str, set[str]] = {}
+    for name, data in store.projection.query(sql, json.dumps(sorted(names))):
+        rests.setdefault(name, set()).update(StatementRecord.from_json(json.loads(data)).sources)
+    return rests
+
+
 def _statements(store: Store, path: str, digest: str | None, *, is_history: bool = False) -> dict[tuple[str, str], str]:
     """Return the texts of the current statements in a version of a page, by the page's uuid and text hash.
 

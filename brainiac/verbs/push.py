@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -34,8 +35,8 @@ from brainiac.llm.gate import Gate
 from brainiac.search.query import excerpt, searches
 from brainiac.settings import PushKind
 from brainiac.storage.pushes import HEAD, Push, Pushes
-from brainiac.storage.review import find_ticks
 from brainiac.storage.said import meant_by, receipt_id
+from brainiac.storage.statements import rests_of
 from brainiac.storage.today import find_due
 from brainiac.storage.turns import Turn, Turns
 from brainiac.verbs.reading import PERSON, Caller, Result, named_page, refresh
@@ -45,9 +46,9 @@ TYPED = ("", "user")  # what hosts call a prompt that a person typed; "" of thos
 _LINE_SIGNS, _LEAST_SIGNS, _LINE_TOKENS = 160, 20, 40
 _LEAST_WORDS = 3
 _MOST_ODD, _CODE = 0.12, frozenset("()[]{}_;/\\#@&*%")  # more of these signs, and of symbols, only code has
-_HITS, _BESIDE = 12, 1.5  # beside the surest only what is about as sure
+_HITS = 12
 _NOT_TOLD = ("assistant", "tool")
-_WAITING = ("task ", "proposal ")  # begins the name of what waits, which no page and no exchange has
+_DUE = "task "  # begins the name of what is due, which no page and no exchange has
 _COMMAND = re.compile(r"\s*[/!][^\s/]")
 
 
@@ -56,7 +57,7 @@ class Line:
     """One thing that memory says.
 
     Attributes:
-        id: The receipt's id, which `why` takes; "" of what waits, which is not yet in memory.
+        id: The receipt's id, which `why` takes; "" of what is due.
         day: The person's day it was said on; "" if unknown.
         text: Its words.
     """
@@ -97,8 +98,8 @@ def push(
     kind: Annotated[
         PushKind | Literal["answer", "end"],
         Field(
-            description="`related` at a prompt, `waiting` at a start, `again` after a compaction; of a hook also "
-            "`answer` and, where that ends the turn, `end`: an assistant's words"
+            description="`related` at a prompt, `waiting` (what is due) at a start, `again` after a compaction; of a "
+            "hook also `answer` and, where that ends the turn, `end`: an assistant's words"
         ),
     ] = "related",
     key: Annotated[str, Field(max_length=200, description="the host's id of the prompt")] = "",
@@ -143,23 +144,25 @@ def push(
         not reason and kind == "related" and (word := pushes.canary(host))
     ):  # the person waits for it: `brainiac hooks test`
         line = Line("", "", f"The canary word of Brainiac is {word}.")
-        pushes.add(replace(moment, reason="a test"), 0)
+        pushes.add(replace(moment, reason="a test"), 0, {})
         return Pushed(f"{HEAD}\n{quoted(str(line))}", (line,), "", fresh=True)
     found: dict[str, Line] = {}
+    said_here, rests = set[str](), dict[str, set[str]]()
     if not reason:
         refresh(brain)
         gate = door.gate(brain)
         if kind == "related":
+            folders = Path(project).name, sorted(pushes.elsewhere(project))
+            found = dict(_related(brain, gate, own_words(text), [text, *turns], *folders))
             said_here = {turn.exchange for turn in Turns(brain.database).of_session(session)}
-            near = _related(brain, gate, own_words(text), [text, *turns])
-            found = {name: line for name, line in near if name not in said_here}
+            rests = rests_of(brain, {*found, *pushes.known(session, project)}) if found else {}
         elif kind == "again":
             found = dict(_again(brain, gate, pushes.of_session(session)))
         else:
-            found = dict(_waiting(brain, gate))
+            found = dict(_due(brain, gate))
         if 0 < until <= time.time():
             reason, found = "too late", {}
-    kept = pushes.add(replace(moment, reason=reason, said=tuple(found)), MOST_LINES)
+    kept = pushes.add(replace(moment, reason=reason, said=tuple(found)), MOST_LINES, rests, said_here)
     lines = tuple(found[name] for name in kept.said)
     told = f"{HEAD}\n{quoted(chr(10).join(map(str, lines)))}" if lines else ""
     return Pushed(told, lines, kept.reason, bool(reason) or brain.recall.status()["freshness"] == "fresh")
@@ -184,7 +187,7 @@ def push_beside(brain: Brain, path: str, told: Sequence[str], caller: Caller) ->
 
 
 def waiting_for(brain: Brain, caller: Caller) -> dict[str, str]:
-    """Return what waits or is due for a client that begins a conversation, each thing once a day."""
+    """Return what is due for a client that begins a conversation, each thing once a day."""
     session = f"{caller.by} {brain.day_of(iso(brain.now()))}"
     return {"push": "" if caller.is_person else push(brain, session=session, kind="waiting", caller=caller).text}
 
@@ -219,38 +222,33 @@ def _is_code(line: str) -> bool:
 # --- what is said --------------------------------------------------------------------------------------------------
 
 
-def _related(brain: Brain, gate: Gate, text: str, others: Sequence[str]) -> Iterator[tuple[str, Line]]:
-    """Yield what bears on a prompt, the surest first, by the name that its receipt stands for.
+def _related(
+    brain: Brain, gate: Gate, text: str, said: Sequence[str], here: str, elsewhere: Sequence[str]
+) -> Iterator[tuple[str, Line]]:
+    """Yield what bears on a prompt, as it is to be told, by the name that its receipt stands for.
 
     Args:
         brain: The brain.
         gate: What may be shown.
         text: The person's own words.
-        others: What stands in the conversation already.
+        said: What stands in the conversation already.
+        here: The name of the folder that they work in.
+        elsewhere: Those of other folders.
     """
     query = searches(text, ())[0]
-    hits = gate.hits(brain.recall.search(query, limit=_HITS, now=brain.now()))
-    # an assistant's words are none of the person's, and one assistant could plant them for another
-    hits = [hit for hit in hits if hit.speaker != "ai" and hit.origin not in _NOT_TOLD]
     # a fact of short-term memory stands in its exchange too, by which it can be told why
     short_term = brain.tree.relative(brain.tree.short_term)
-    hits = [hit for hit in hits if hit.path != short_term or hit.kind == "exchange"]
-    sure = [
-        (sureness, place, hit)
-        for place, (sureness, hit) in enumerate(zip(brain.recall.sureness(query, hits), hits, strict=True))
-        # what no longer holds misleads
-        if sureness > 0 and not (hit.former or hit.is_archived or brain.recall.stands_in(hit.said, others))
+    hits = [
+        hit
+        for hit in gate.hits(brain.recall.search(query, limit=_HITS, now=brain.now()))
+        # an assistant's words are none of the person's, and one assistant could plant them for another
+        if not (hit.speaker == "ai" or hit.origin in _NOT_TOLD)
+        and (hit.path != short_term or hit.kind == "exchange")
+        and not (hit.former or hit.is_archived)  # what no longer holds misleads
     ]
-    sure.sort(key=lambda each: -each[0])
-    near = [each for each in sure if each[0] > sure[0][0] - _BESIDE]
-    told: list[str] = []
-    for _, place, hit in near:
-        # so does an earlier telling, unless the newer one, which search puts before it, is told with it
-        is_last = not hit.is_earlier or any(other < place and not one.is_earlier for _, other, one in near)
-        if is_last and not brain.recall.stands_in(hit.said, told):  # a statement in the words of its exchange
-            told.append(hit.said)
-            name = hit.name_in_memory
-            yield name, Line(receipt_id(name), brain.day_of(hit.at) if hit.at else "", _short(hit.said, query))
+    for hit in brain.recall.worth(query, hits, said=said, here=here, elsewhere=elsewhere):
+        name = hit.name_in_memory
+        yield name, Line(receipt_id(name), brain.day_of(hit.at) if hit.at else "", _short(hit.said, query))
 
 
 def _again(brain: Brain, gate: Gate, names: Sequence[str]) -> Iterator[tuple[str, Line]]:
@@ -262,13 +260,13 @@ def _again(brain: Brain, gate: Gate, names: Sequence[str]) -> Iterator[tuple[str
 
 
 def line_of(brain: Brain, gate: Gate, name: str) -> Line | None:
-    """Return what was said by its name, as far as a gate shows it and, of what waited, as it waits still.
+    """Return what was said by its name, as far as a gate shows it and, of what was due, while it is.
 
     Raises:
         BrainiacError: There is no such page, or it may not be shown.
     """
-    if name.startswith(_WAITING):
-        return dict(_waiting(brain, gate)).get(name)
+    if name.startswith(_DUE):
+        return dict(_due(brain, gate)).get(name)
     exchanges = Exchanges(brain)
     if exchange := exchanges.find(name):
         said = exchanges.shown(exchange, gate)
@@ -288,18 +286,13 @@ def words_of(brain: Brain, receipt: Mapping[str, Any]) -> str:
     return ""
 
 
-def _waiting(brain: Brain, gate: Gate) -> Iterator[tuple[str, Line]]:
-    """Yield open tasks whose day has come and what holds for the last time today, then what waits for an answer."""
+def _due(brain: Brain, gate: Gate) -> Iterator[tuple[str, Line]]:
+    """Yield open tasks whose day has come and what holds for the last time today."""
     today = brain.now().astimezone(brain.zone).date().isoformat()
     tasks = {task.text for task in gate.short_term(brain.short_term().memory).tasks}
     for due in find_due(brain):
         if "" < due.day <= today and due.text in ((gate.read_note(due.path) or "") if due.path else tasks):
-            yield f"{_WAITING[0]}{receipt_id(due.text)}", Line("", "", _short(f"due: {due.text}", ""))
-    review = gate.read_note(brain.tree.relative(brain.tree.review)) or ""
-    if ids := [tick.id for tick in find_ticks(review) if tick.mark == " "]:
-        # one line for all: what memory only asks about is not yet so
-        asks = "a question waits" if len(ids) == 1 else f"{len(ids)} questions wait"
-        yield f"{_WAITING[1]}{receipt_id(' '.join(ids))}", Line("", "", f"{asks} for your answer: `brainiac review`")
+            yield f"{_DUE}{receipt_id(due.text)}", Line("", "", _short(f"due: {due.text}", ""))
 
 
 def _short(text: str, query: str) -> str:

@@ -143,8 +143,8 @@ def test_a_kind_is_switched_off(world: World) -> None:
         assert "switched off" == push(brain)["reason"]
 
 
-def test_a_start_tells_what_waits_and_what_is_due(world: World) -> None:
-    """At most three lines: open tasks whose day has come, then open lines of the review; once; the log has them too."""
+def test_a_start_tells_what_is_due(world: World) -> None:
+    """Open tasks whose day has come, once; neither later ones nor questions that wait anyhow; the log has it too."""
     world.drop("t1.md", "/todo pay the mooring fee 2025-09-14")
     world.drop("t2.md", "/todo book the sauna 2025-10-30")
     world.save("memory/long_term/concrete/boat.md", "# Boat\n\n- The boat lies in Medemblik. ^b1\n")
@@ -152,15 +152,14 @@ def test_a_start_tells_what_waits_and_what_is_due(world: World) -> None:
     with world.opened() as brain:
         VERBS["suggest"].call(brain, {"change": "forget", "id": "The boat lies in Medemblik."}, DOOR)
         said = push(brain, "", kind="waiting", session="s")
-        due, waits = [line["text"] for line in said["lines"]]
-        assert "due: pay the mooring fee 2025-09-14" == due
-        assert "a question waits for your answer: `brainiac review`" == waits
-        assert [f"> {due}", f"> {waits}"] == said["text"].split("\n")[1:]
+        due = "due: pay the mooring fee 2025-09-14"
+        assert [due] == [line["text"] for line in said["lines"]]
+        assert [f"> {due}"] == said["text"].split("\n")[1:]
         assert not push(brain, "", kind="waiting", session="s")["lines"]
     assert due in " ".join(world.cli("hooks", "log").out.split())
 
 
-def test_a_briefing_tells_what_waits_once_a_day(world: World) -> None:
+def test_a_briefing_tells_what_is_due_once_a_day(world: World) -> None:
     """A client that begins a conversation is told what is due by the same gate, each thing once a day.
 
     Seeds: H1.
@@ -187,8 +186,8 @@ def log_of(world: World) -> list[dict[str, Any]]:
     return list(world.cli("hooks", "log", "--json").json)
 
 
-def test_an_earlier_telling_comes_with_the_newer(world: World) -> None:
-    """Of two tellings of one thing both are said with their days, never the earlier alone.
+def test_an_earlier_telling_gives_way(world: World) -> None:
+    """Of two tellings of one thing the newer is said, and the earlier is not where that says most of what it says.
 
     Seeds: H1.
     """
@@ -196,9 +195,36 @@ def test_an_earlier_telling_comes_with_the_newer(world: World) -> None:
     world.drop("again.md", f"{TOLD[:-1]}, says the new manual.")
     world.run()
     with world.opened() as brain:
-        days = [line["day"] for line in push(brain, session="s")["lines"]]
-        assert "2025-09-16" in days
-        assert len(days) == len({*days})
+        assert ["2025-09-16"] == [line["day"] for line in push(brain, session="s")["lines"]]
+
+
+def test_a_further_line_has_something_further(world: World) -> None:
+    """What has no telling word of the prompt that the line before lacks is not said beside it.
+
+    Seeds: H1.
+    """
+    world.drop("more.md", "Rancilio was founded in Parabiago, where they build each espresso machine.")
+    world.drop("much.md", "The citric acid for descaling stands behind the Kärcher in the boathouse.")
+    world.run()
+    with world.opened() as brain:
+        assert [TOLD] == [line["text"] for line in push(brain, session="s")["lines"]]
+        world.clock.advance(60)
+        others = push(brain, session="s")["lines"]  # they are sure enough, and said where the first was said already
+        assert TOLD not in [line["text"] for line in others]
+
+
+def test_another_folders_things_must_be_surer(world: World) -> None:
+    """What names another folder in which memory was asked is silent here, where it is said there; named, it is said.
+
+    Seeds: H1.
+    """
+    world.drop("one.md", "We dropped Redis from larkspur, the job queue lives in Postgres now.")
+    world.run()
+    asked = "move the readings from Redis into Postgres"
+    with world.opened() as brain:
+        assert push(brain, asked, session="a", project="/code/larkspur")["lines"]
+        assert "nothing near" == push(brain, asked, session="b", project="/code/tidemark")["reason"]
+        assert push(brain, f"{asked} as in larkspur", session="c", project="/code/tidemark")["lines"]
 
 
 def test_after_a_compaction_what_was_said_comes_again(brain: Brain, world: World) -> None:
