@@ -197,7 +197,7 @@ class Tree:
         self._outer = tuple(f"{source}{os.sep}" for source in self.sources if not source.is_relative_to(self.root))
         # asked for each file of each scan; bounded, since a hostile tree may have any number of names; a new cache,
         # since the kinds of paths depend on the sources
-        self._kind_of = lru_cache(maxsize=65536)(self._classify)
+        self._kind_of = lru_cache(maxsize=1 << 18)(self._classify)
         self._folders: dict[str, Folder] = {}  # as `survey` found them last
 
     @property

@@ -37,8 +37,9 @@ FIRST = (
 )
 # said above an answer where the message seems to ask for it, or to hold a secret; nothing is done
 FORGET = (
-    "Nothing was forgotten: if you want that, `/forget WORDS` does it; `/off` as the first line of a message "
-    "keeps nothing of it, `/private` keeps it from models elsewhere."
+    "Nothing was forgotten: if you want that, `/forget WORDS` does it, and in the window (`brainiac open`) *forget* "
+    "beside what Search finds; `/off` as the first line of a message keeps nothing of it, `/private` keeps it from "
+    "models elsewhere."
 )
 WISHES = {
     wishes.WISH: FORGET,

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ class Daemon:
         brain: The brain.
         is_backlog_answered: Answer a backlog that would otherwise wait until a person says so.
         tell: Called with sentences for the person who started it.
-        beside: What is to run while it serves, such as its doors.
+        beside: What is to run while it serves, such as its doors; it begins before the tree is read.
     """
 
     def __init__(
@@ -141,10 +141,10 @@ class Daemon:
         numbers = signal.SIGTERM, signal.SIGINT
         former = {number: signal.signal(number, lambda number, frame: self.ask_to_stop()) for number in numbers}
         try:
-            self.start()
-            self._tell_plugin_states(self._brain.plugins.status)
-            self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
-            with self._beside:
+            with ExitStack() as beside:
+                self.start(once_recovered=lambda: beside.enter_context(self._beside))
+                self._tell_plugin_states(self._brain.plugins.status)
+                self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
                 # in short waits: a signal that another thread received, or that came just before, does not end the wait
                 while not self._stop_request.wait(SIGNAL_SECONDS):
                     if problem := self._serving.keep():
@@ -159,11 +159,12 @@ class Daemon:
         """Let `run` return; any thread may call."""
         self._stop_request.set()
 
-    def start(self, *, is_watching: bool = True) -> None:
+    def start(self, *, is_watching: bool = True, once_recovered: Callable[[], object] = lambda: None) -> None:
         """Recover, adopt the tree as it stands, and begin to work.
 
         Args:
             is_watching: Watch the tree and run timers; False: only process what is in the inbox now.
+            once_recovered: Called before the tree is read, which takes minutes where 100,000 files are new.
 
         Raises:
             LockedError: Another daemon serves this brain, of this home or another.
@@ -175,6 +176,8 @@ class Daemon:
             # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no edit of a
             # person's
             brain.committer.recover()
+            brain.journal.last()  # read now: pages ask for it, and need not wait while the tree is read
+            once_recovered()
             # before the files are read: a later save changes its stamp, and the first rescan finds it
             stamps = scan(brain.tree, folders_beside(brain))
             adopted = brain.observed.adopt()

@@ -324,6 +324,12 @@ class Pages:
     # --- queries -------------------------------------------------------------------------------------------
 
     @property
+    def n_unread(self) -> int:
+        """How many files the index lacks, or has as they were; 0 for so few that the next query takes them in."""
+        n_unread = len(self._unread)
+        return n_unread if n_unread > _MANY else 0
+
+    @property
     def state(self) -> object:
         """What is another value once the index or the vectors have changed; None where it cannot be told."""
         return self.ask(lambda index: (index.state, self.vectors and self.vectors.n_vectors))
@@ -368,14 +374,16 @@ class Pages:
                 self._unembedded.pop(page.path, None)
 
     def linked(self) -> list[Page]:
-        """Return every page with its links, as the files stand now."""
-        self.read_all()
+        """Return every page with its links, as the index has them."""
         pages = self.ask(lambda index: index.linked()) or ()
         return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
 
     def linked_state(self) -> object:
-        """Return what is another value once `linked` would return other pages; None where that is not known."""
-        self.read_all()
+        """Return what is another value once `linked` would return other pages; None where that is not known.
+
+        Files that changed are taken in first, as many as a query waits for.
+        """
+        self.catch_up()
         state = self.ask(lambda index: index.state)
         return None if state is None else (state, frozenset(self._watched))
 
@@ -385,7 +393,7 @@ class Pages:
             engine, unread = self.ask(lambda index: index.status()) or {}, len(self._unread)
             return {
                 **engine,
-                "freshness": "rebuilding" if unread > _MANY else "fresh",
+                "freshness": "rebuilding" if self.n_unread else "fresh",
                 # the page that is being embedded is not in the list any more
                 "not_yet_embedded": len(self._unembedded) + bool(self.vectors and self._embedding.locked()),
                 "not_yet_indexed": unread,

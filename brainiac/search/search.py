@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +31,7 @@ from brainiac.tree import LocalPlaces, Tree
 # What is near: learned on questions put to brains that hold the answer, and to others (docs/decisions/ranker.md).
 _NEAR_COVERED, _NEAR_COSINE, _NEAR_BY_WORDS = 2.4, 13.5, 0.2
 
+_LINKS_SECONDS, _LINKS_SHARE = 5.0, 20  # that, and so many times what making it took, links stand while much is read
 _MOST_AHEAD = 16  # prompts; one that rests seldom finds another beside it
 
 
@@ -68,6 +70,7 @@ class Recall:
         self._embedder_problem = ""
         self._opened: Pages | None = None
         self._links: tuple[object, LinkGraph] | None = None  # with the state of the index in which it was made
+        self._links_until = 0.0  # monotonic: it is not made anew before that while many files are read
         # what was ranked ahead, by prompt: for which query, and in which state of the index
         self._ahead: dict[str, tuple[Query, object, Ranked | None]] = {}
 
@@ -321,11 +324,24 @@ class Recall:
         return self._pages.rebuild(progress)
 
     @property
+    def n_unread(self) -> int | None:
+        """How many files wait to be read, but for the few that the next search reads; None before it is open."""
+        return self._opened.n_unread if self._opened else None
+
+    @property
     def links(self) -> LinkGraph:
-        """Who links to whom, as of now; the same graph until a page changes."""
-        made, state = self._links, self._pages.linked_state()
+        """Who links to whom, as of now; the same graph until a page changes.
+
+        While search reads many files, as at a first start, it has those that were read a moment ago: nobody waits.
+        """
+        made = self._links
+        if made and self.n_unread and time.monotonic() < self._links_until:
+            return made[1]
+        state, started = self._pages.linked_state(), time.monotonic()
         if made is None or state is None or made[0] != state:
             made = self._links = state, LinkGraph(self._pages.linked(), self.tree)
+            now = time.monotonic()
+            self._links_until = now + _LINKS_SHARE * (now - started) + _LINKS_SECONDS
         return made[1]
 
     def flush(self, vector_seconds: float = 0.0) -> None:

@@ -226,8 +226,8 @@ class Journal:
         for folder in (self.folder, self.blobs.folder):
             tree.confine(folder)  # git carries links too: nothing of ours is written through one that leads outside
         self._tail: _Tail | None = None
-        self._newest_path: Path | None = None
-        self._folder_stamp: tuple[int, int, int] | None = None  # when that was looked up; None: it is looked up again
+        # the newest file, and the folder's stamp when that was looked up, None to look again; one value for all threads
+        self._newest_as_of: tuple[Path | None, tuple[int, int, int] | None] = None, None
 
     def record(self, event: Event) -> Event:
         """Append an event and return it with its `seq`; until `sync`, it must be pending too."""
@@ -247,9 +247,13 @@ class Journal:
             return numbered
 
     def last(self) -> tuple[int, str]:
-        """Return `seq` and id of this device's last event; (0, "") when there is none."""
-        with files.locked(self.lock):
-            tail = self._current_tail()
+        """Return `seq` and id of this device's last event; (0, "") when there is none.
+
+        It waits for no commit that has written nothing yet, as while a start reads a large tree.
+        """
+        if (tail := self._known_tail()) is None:
+            with files.locked(self.lock):
+                tail = self._current_tail()
         return tail.seq, tail.last_id
 
     def sync(self) -> None:
@@ -478,13 +482,14 @@ class Journal:
         except FileNotFoundError:
             return None
         stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
-        if self._folder_stamp != stamp:
+        newest, as_of = self._newest_as_of
+        if as_of != stamp:
             name = max(self._names(self.folder), default=None)
             # two changes within one tick of the file system's clock leave one time on the folder
             is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
-            self._folder_stamp = stamp if is_settled else None
-            self._newest_path = self.folder / name if name else None
-        return self._newest_path
+            newest = self.folder / name if name else None
+            self._newest_as_of = newest, stamp if is_settled else None
+        return newest
 
     def _lines_after(self, since_seq: int, since: str = "") -> Iterator[tuple[Path, bytes]]:
         """Yield this device's lines after a `seq` and from a moment on, newest first, each with its file."""
@@ -519,13 +524,22 @@ class Journal:
             if names is None or event.kind in names:
                 yield event
 
-    def _current_tail(self) -> _Tail:
-        """Return the end of the journal, read again where another process, git or sync has written to its file."""
+    def _known_tail(self) -> _Tail | None:
+        """Return the end of the journal; None where its file is not as it was left."""
         path, tail = self._newest(), self._tail
         if path is None:
             return _Tail(None, 0, 0, 0, "")
-        stat = os.stat(path)
-        if tail is None or (tail.path, tail.inode, tail.size) != (path, stat.st_ino, stat.st_size):
+        try:
+            stat = os.stat(path)
+        except FileNotFoundError:  # git or sync took it away
+            return None
+        return tail if tail and (tail.path, tail.inode, tail.size) == (path, stat.st_ino, stat.st_size) else None
+
+    def _current_tail(self) -> _Tail:
+        """Return the end of the journal, read again where another process, git or sync has written to its file."""
+        if (tail := self._known_tail()) is None:
+            if (path := self._newest()) is None:  # taken away in this moment
+                return _Tail(None, 0, 0, 0, "")
             self._cut_torn_line(path)
             last = next(self.events(reverse=True), None)
             stat = os.stat(path)

@@ -171,13 +171,17 @@ class _Site:
         query = {name: value for name, value in visit.given.items() if name != "said"}
         here = visit.path + (f"?{urlencode(query)}" if query else "")
         given: dict[str, Any] = {"here": here, "listed": self._listed, "now": visit.now}
-        given["brain_name"] = self._brain.root.name
+        given["brain_name"], given["reading"] = self._brain.root.name, self._reading()
         # the page that a form stood on before it asked more
         came_from = visit.given.get("from", "")
         given["came_from"] = came_from if urlsplit(came_from).path in self._paths and came_from[1:2] != "/" else ""
         given["titled"] = partial(titled, title_of=self._title_of)
         given["token"] = self.desk.sessions.form_token(visit.session)
         return HTMLResponse(self._templates.get_template(template).render(given | values), status)
+
+    def _reading(self) -> int:
+        """Return how many files search has still to read, as at a first start; -1 while the daemon starts."""
+        return (self._brain.recall.n_unread or 0) if self._brain.is_watched else -1
 
     def _title_of(self, path: str) -> str:
         page = self._brain.recall.links.pages.get(path)
@@ -272,7 +276,7 @@ class _Site:
     async def _happening(self, seq: int, session: str) -> AsyncIterator[str]:
         yield "retry: 500\n\n"
         sent: dict[str, tuple[int, bool]] = {}
-        silent_seconds = 0.0
+        silent_seconds, was_reading = 0.0, bool(self._reading())
         while not self._is_stopping() and await in_thread(self.desk.sessions.has, session):
             pieces = []
             for answer in list(self.desk.answers.values()):
@@ -283,9 +287,9 @@ class _Site:
                     pieces.append(f"event: answer\ndata: {data}\n\n")
                     if state[1]:  # a problem is in no journal
                         pieces.append(f"event: changed\ndata: {seq}\n\n")
-            last = (await in_thread(self._brain.journal.last))[0]
-            if last != seq:
-                seq = last
+            last, is_reading = (await in_thread(self._brain.journal.last))[0], bool(self._reading())
+            if (last, is_reading) != (seq, was_reading):
+                seq, was_reading = last, is_reading
                 pieces.append(f"id: {seq}\nevent: changed\ndata: {seq}\n\n")
             for piece in pieces:
                 yield piece

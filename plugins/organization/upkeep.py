@@ -244,9 +244,10 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
         try:
             brain.commit(events.TreeTidied(what="note"), by=NAME, changes=batch)
             is_changed = True
+            waiting = waiting[len(batch) :]
         except ConflictError as error:  # somebody saved some of them: these wait, the others do not
-            batch = [change for change in batch if change.path in error.paths] or batch
-        waiting = [change for change in waiting if change not in batch]
+            saved = set(error.paths).intersection(change.path for change in batch)
+            waiting = [change for change in waiting if change.path not in saved] if saved else waiting[len(batch) :]
     return is_changed
 
 

@@ -265,6 +265,7 @@ def find_stale(brain: Brain) -> Iterator[StaleItem]:
                 name = f" ^{statement.block_id}" if statement.block_id else ""
                 what = f"“{statement.text}”{name} was replaced by ^{statement.replaced_by}, which is not there"
                 yield StaleItem("superseded", page.path, what, "say what holds now")
+    brain.recall.flush()  # a link on a page that was not read yet counts too
     for path in brain.recall.links.orphans():
         if path in pages.memories and pages.kind_of(path) != "events":
             yield StaleItem("orphan", path, "no page links to it, and it links to none", "link it where it belongs")

@@ -55,7 +55,7 @@ MAX_SUMMARY = 4000  # characters
 MAX_RETIRED_SHARE = 0.2  # of the memory's statements in one run
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 ATTEMPTS = 10
-_VERDICTS = {"does not": "does not follow from what was said", "cannot tell": "may not follow from what was said"}
+_VERDICTS = {"does not": "what was said does not say this", "cannot tell": "what was said may not say this"}
 PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
 MAX_QUOTED = 300  # characters of a text in the event or in a line of `review.md`; the whole text stands in the tree
 Abandon = Callable[[], bool]  # see `promote`
@@ -347,7 +347,7 @@ class Run:
             if verdict is None or verdict.verdict == FOLLOWS:
                 yield replace(candidate, verified_by=model)
             else:
-                reason = f"a second reader ({model}): it {_VERDICTS.get(verdict.verdict, verdict.verdict)}"
+                reason = f"a second reader ({model}): {_VERDICTS.get(verdict.verdict, verdict.verdict)}"
                 self._hold_back(candidate, f"{reason}: {verdict.reason}" if verdict.reason else reason)
 
     def _note_task(self, candidate: Candidate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -125,12 +126,48 @@ def test_what_waits_is_decided_on_the_page(browser: Any, daemon: Living, script:
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go()
         assert "Replace “User lives in Portland, since 2020.” by “User lives in Oslo.”" in visitor.text()
-        visitor.page.locator(".waiting").get_by_role("button", name=answer).click()
+        said = {"yes": "yes, write it", "no": "no, leave it"}[answer]
+        visitor.page.locator(".waiting").get_by_role("button", name=said).click()
         visitor.await_text("Done." if answer == "yes" else "Left as it is.")
         assert 0 == visitor.page.locator(".waiting").count()
     decided = daemon.wait_for_event("proposal-decided")
     assert ("applied" if answer == "yes" else "declined") == decided.data["how"]
     assert (answer == "yes") == ("in Oslo" in (daemon.root / PORTLAND).read_text())
+
+
+def test_what_waits_stands_above_the_answers_of_the_day(browser: Any, daemon: Living) -> None:
+    """Only what was answered a moment ago stands above it; on a phone every page can be reached at once."""
+    for number in range(2):
+        daemon.answer(f"{number}.md", f"I saw heron number {number}.")
+    brain = Brain(daemon.root)
+    suggest(brain, f"{PORTLAND}#^f3k9", "replace", "User lives in Oslo.", caller=Caller("mcp:claude"))
+    brain.close()
+    with visiting(browser, daemon.root, viewport=NARROW) as visitor:
+        visitor.go()
+        heads = visitor.page.locator("h2").all_inner_texts()
+        assert ["Answer", "Waits for you 1", "Answers"] == heads[:3]
+        place = visitor.page.get_by_role("link", name="Status").bounding_box()
+        assert place["x"] + place["width"] <= NARROW["width"]
+
+
+def test_a_first_start_on_many_pages_is_shown_at_once(browser: Any, tmp_path: Path) -> None:
+    """Pages say that memory is still being read, and cease to by themselves; then all is found."""
+    root = living_brain(tmp_path / "many")
+    folder = root / "memory/long_term/concrete"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(3000):
+        (folder / f"{number}.md").write_text(f"# Heron {number}\n\n- User saw heron number {number}. ^h{number:04}\n")
+    with living(root, is_awaited=False):
+        eventually(lambda: bool(window_of(root)), "the window's address", SECONDS)
+        with visiting(browser, root) as visitor:
+            told = visitor.page.locator(".told")
+            assert told.filter(has_text=re.compile("has just started|is being read")).count() == 1
+            for path in ("/status", "/pages", "/search?q=heron"):
+                assert 200 == visitor.go(path).status
+            visitor.go()
+            eventually(lambda: visitor.page.wait_for_timeout(20) or not told.count(), "the end of it", 60)
+            visitor.go("/search?q=heron+2999")
+            visitor.await_text("User saw heron number 2999.")
 
 
 def test_what_was_seen_is_told_no_more(browser: Any, daemon: Living) -> None:

@@ -97,7 +97,7 @@ def test_a_page_tells_all_of_itself(browser: Any, daemon: Living, script: bool) 
         assert "User lives in Portland, since 2020." in visitor.text()
         assert "Linked from" in visitor.text()
         visitor.page.get_by_role("link", name="Mara", exact=True).click()
-        assert ["why", "wrong", "forget", "edit"] == visitor.page.locator(".part .can").first.locator(
+        assert ["edit", "why", "wrong", "forget"] == visitor.page.locator(".part .can").first.locator(
             "a"
         ).all_inner_texts()
         visitor.page.get_by_role("link", name="heron", exact=True).click()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,11 @@ from brainiac.window.pages.memory import plan_of
 MAX_SHOWN = 60  # questions, and decisions that can still be taken back
 LATER = "later"  # under which it is kept what is put off, and until which day
 DIFFERS = "Both stand in the file"
+_ANSWERS = {  # what yes and no do
+    "replace": ("yes, write it", "no, leave it"), "retire": ("yes, it is over", "no, it holds"),
+    "forget": ("yes, forget it", "no, keep it"), "organize": ("yes, do it", "no, leave it"),
+    "take-copy": ("yes, take it over", "no, keep what stands"),
+}  # fmt: skip
 _COMMENTS = re.compile(r"\s*<!--.*?-->")
 
 
@@ -44,6 +49,7 @@ class Question:
         at: When it was asked, ISO 8601.
         differs: Whether two versions differ: then one of them is kept.
         is_forgetting: Whether yes would take something out of memory.
+        answers: The words of the two buttons.
     """
 
     id: str
@@ -55,6 +61,7 @@ class Question:
     at: str = ""
     differs: bool = False
     is_forgetting: bool = False
+    answers: tuple[str, str] = ("yes", "no")
 
 
 def review(visit: Visit) -> Mapping[str, Any]:
@@ -91,8 +98,8 @@ def questions(brain: Brain) -> Iterator[Question]:
         if isinstance(record, events.ReplaceProposal | events.RetireProposal) and record.block:
             is_same = text_hash(texts[0]) == record.hash
             note = note if is_same else "It was changed since: yes would do nothing."
-        is_forgetting = isinstance(record, events.ForgetProposal)
-        yield Question(tick.id, kind, what, texts, name, note, asked[tick.id].at, is_forgetting=is_forgetting)
+        shown = Question(tick.id, kind, what, texts, name, note, asked[tick.id].at, answers=_ANSWERS[kind_of(record)])
+        yield replace(shown, is_forgetting=isinstance(record, events.ForgetProposal))
     for row in find_differences(text):
         line = text[row.start : row.end]
         what = _COMMENTS.sub("", line)[2:].strip()

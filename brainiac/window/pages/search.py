@@ -40,7 +40,7 @@ def search(visit: Visit) -> Mapping[str, Any]:
     perhaps = [row for row in rows if row not in sure]
     more = min(MOST, limit + STEP) if found.cursor and limit < MOST else 0
     groups = [group for group in (("Found", sure), ("Perhaps", perhaps)) if group[1]]
-    return values | {"groups": groups, "more": more, "fresh": found.fresh}
+    return values | {"groups": groups, "more": more}
 
 
 PAGES = (Page("/search", "Search", search),)

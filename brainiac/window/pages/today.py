@@ -29,6 +29,7 @@ from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
 from brainiac.window.pages.review import put_off, questions, save
 
 MAX_ANSWERS, MAX_WAITING, MAX_SHOWN = 3, 8, 60
+NEW = timedelta(minutes=10)  # for which an answer stands right below the box, above what waits
 DAYS = 7  # that are shown of somebody who never looked
 SEEN = "seen"  # under which it is kept until when everything was looked at
 _SAID = (events.PromptAnswered, events.NoteCaptured)
@@ -48,6 +49,7 @@ class Row:
         before: Its former words.
         title: Of its page.
         review: Of a question in `review.md`, the id by which it is decided.
+        answers: The words of its two buttons.
         prompt: Of a prompt that waits, its path.
     """
 
@@ -59,6 +61,7 @@ class Row:
     before: str = ""
     title: str = ""
     review: str = ""
+    answers: tuple[str, str] = ("", "")
     prompt: str = ""
 
 
@@ -69,8 +72,11 @@ def today(visit: Visit) -> Mapping[str, Any]:
     seen = visit.desk.sessions.remembered(SEEN)
     recorded = _recorded(brain, seen or never, never)
     answers = [shown_answer(brain, answer) for answer in _answers(visit, recorded)]
+    answered = next((each.at for each in recorded if isinstance(each.what, events.PromptAnswered)), "")
+    is_new = answered >= iso(brain.now() - NEW) or any(each["problem"] or not each["is_done"] for each in answers[:1])
     waiting = list(_waiting(visit, recorded))
-    values: dict[str, Any] = {"key": secrets.token_urlsafe(12), "answers": answers, "due": _due(brain), "moment": now}
+    values: dict[str, Any] = {"key": secrets.token_urlsafe(12), "due": _due(brain), "moment": now}
+    values |= {"new": answers[:is_new], "answers": answers[is_new:]}
     values |= {"waiting": waiting[:MAX_WAITING], "n_waiting": len(waiting), "has_looked": bool(seen)}
     return values | {"happened": list(_happened(brain, seen or never, recorded)), "since": seen or never}
 
@@ -156,7 +162,8 @@ def _waiting(visit: Visit, recorded: Iterable[Event]) -> Iterator[Row]:
     for asked in questions(brain):
         if asked.id not in later_on:
             is_short = not (asked.differs or asked.is_forgetting)
-            yield Row(asked.what, "question" if is_short else "to be looked at", review=asked.id if is_short else "")
+            what, name = ("question", asked.id) if is_short else ("to be looked at", "")
+            yield Row(asked.what, what, review=name, answers=asked.answers)
     state = overview(brain)
     yield from (Row(problem, "problem") for problem in state.problems)
     for prompt in state.pending:
