@@ -537,7 +537,7 @@ def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
     plugin, release = Scripted(), threading.Event()
 
     def hold_up(prompt: object) -> None:
-        release.wait(30)
+        release.wait(120)
 
     plugin.before_answer = hold_up
     with running(root, plugin) as run:

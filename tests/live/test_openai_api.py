@@ -128,7 +128,10 @@ def test_memory_speaks_first_beside_an_answer(served: Served) -> None:
     assert "citric" not in whole.choices[0].message.content
     said = [{"role": "user", "content": "The Rancilio espresso machine is fine after its descaling."}]
     assert "" == client.chat.completions.create(model="brainiac", messages=said).model_extra["push"]
-    other = served.client(**{"X-Brainiac-Conversation": "coffee-2", "X-Brainiac-Client": "another"})
+    told = "The hedge trimmer from Stihl wants two-stroke oil at one to fifty."
+    served.daemon.answer("hedge.md", told)
+    said = [{"role": "user", "content": "The Stihl hedge trimmer ran out of two-stroke oil."}]
+    other = served.client(**{"X-Brainiac-Conversation": "hedge", "X-Brainiac-Client": "another"})
     chunks = list(other.chat.completions.create(model="brainiac", messages=said, stream=True))
     assert [True] == [told in chunk.model_extra["push"] for chunk in chunks if "push" in (chunk.model_extra or {})]
 

@@ -140,7 +140,7 @@ def test_what_waits_stands_above_the_answers_of_the_day(browser: Any, daemon: Li
     for number in range(2):
         daemon.answer(f"{number}.md", f"I saw heron number {number}.")
     brain = Brain(daemon.root)
-    suggest(brain, f"{PORTLAND}#^f3k9", "replace", "User lives in Oslo.", caller=Caller("mcp:claude"))
+    door(brain, "suggest", id=f"{PORTLAND}#^f3k9", change="replace", text="User lives in Oslo.")
     brain.close()
     with visiting(browser, daemon.root, viewport=NARROW) as visitor:
         visitor.go()
