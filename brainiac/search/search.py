@@ -75,11 +75,6 @@ class Recall:
         self._ahead: dict[str, tuple[Query, object, Ranked | None]] = {}
 
     @property
-    def is_open(self) -> bool:
-        """Whether the index was opened: then what other processes write is seen only by `rescan`."""
-        return self._opened is not None
-
-    @property
     def _pages(self) -> Pages:
         """The index, opened on first use."""
         with self._mutex:
@@ -325,7 +320,7 @@ class Recall:
 
     @property
     def n_unread(self) -> int | None:
-        """How many files wait to be read, but for the few that the next search reads; None before it is open."""
+        """How many files wait to be read, but for the few that the next search reads; None before it is opened."""
         return self._opened.n_unread if self._opened else None
 
     @property

@@ -135,9 +135,10 @@ def _end_within(texts: Sequence[str], start: int, token_limit: int | None) -> in
 def refresh(brain: Brain) -> None:
     """Have search read the files that changed a moment ago.
 
-    A daemon in this process names them, unless it only polls; else all files are compared.
+    A daemon in this process names them, unless it only polls; else all files are compared. Not while most are still
+    unread, as at a first start, which the result says.
     """
-    if not brain.recall.is_open:  # opening compares all files
+    if brain.recall.n_unread is None or (brain.recall.n_unread and not brain.is_watched):  # opening compares all files
         return
     paths = brain.unsettled() if brain.unsettled else None
     if paths is None:

@@ -33,14 +33,19 @@ class Problem:
     """What is wrong with an operation.
 
     Attributes:
-        text: The problem as the model and the journal get it.
+        text: The problem, as the person gets it.
         is_hard: Whether the operation is not carried out if the model insists.
         is_doubt: Of a hard one: whether the person decides then, since the quotes were said.
+        remedy: What the model is to do about it; "" where that goes without saying.
     """
 
     text: str
     is_hard: bool = True
     is_doubt: bool = False
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
 READ_AGAIN = frozenset({"new", "replace", "end"})  # the actions whose texts a second reader reads
@@ -175,7 +180,7 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
         if sources.speaker_of(evidence.exchange, evidence.quote) == "person"
     ]
     if not exchanges_by_person:
-        yield Problem("only the person's own words change what is known; quote them", is_doubt=True)
+        yield Problem("only the person's own words change what is known", is_doubt=True, remedy="quote them")
         return
     last_day = max(sources.day_of(sources.events[exchange].at) for exchange in exchanges_by_person)
     for target in targets:
@@ -201,9 +206,9 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
             text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known_numbers):
         subject = f"the number {', '.join(map(str, unsaid[:8]))}"
-        objection = "stands in no quote, in no day and not in the former statement"
+        text = f"{subject} was not said in the words it rests on, and did not stand there before"
         remedy = "quote where it was said, and leave in words what was said in words"
-        yield Problem(f"{subject} {objection}; {remedy}", is_doubt=True)
+        yield Problem(text, is_doubt=True, remedy=remedy)
 
 
 def _known_numbers(operation: Operation, targets: Sequence[Existing], sources: Sources) -> set[int]:

@@ -385,14 +385,14 @@ class Consolidator:
                 text = f"{', '.join(operation.ids)} is changed by another operation already"
                 problems.append(Problem(text, is_hard=False))
             hard = [problem for problem in problems if problem.is_hard]
-            doubts = "; ".join(problem.text for problem in hard)
             may_wait = not hard or operation.action in ("new", "replace", "end")
             if problems and not (is_last and may_wait and all(problem.is_doubt for problem in hard)):
                 brief = operation.model_copy(update={"text": operation.text[: schemas.MAX_TEXT]})
-                refused.append(Refused(brief, doubts or "; ".join(problem.text for problem in problems)))
+                refused.append(Refused(brief, "; ".join(map(str, hard or problems))))
                 continue
-            if doubts:
-                operation = operation.model_copy(update={"is_doubted": True, "reasoning": doubts[:500]})
+            if hard:
+                reasoning = "; ".join(problem.text for problem in hard)[:500]
+                operation = operation.model_copy(update={"is_doubted": True, "reasoning": reasoning})
             elif is_change:
                 # what another operation changes already stays as that says, and this one states its text beside it
                 ids = [name for name in operation.ids if name not in question.changed_ids]
