@@ -43,10 +43,12 @@ def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
 def changed_paths(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
     """Return the relative paths of the files that are new, changed or deleted compared with former stamps.
 
-    Files of a watched folder that is missing as a whole (a drive not mounted) are not reported as deleted.
+    In the order in which they were written, by which a conversation's prompts are answered. Files of a watched
+    folder that is missing as a whole (a drive not mounted) are not reported as deleted.
     """
     stamps = scan(tree, more)
     changed = [path for path, stamp in stamps.items() if former.get(path) != stamp]
+    changed.sort(key=lambda path: (stamps[path].mtime_ns, path))
     # a drive that is not mounted must not look as if the person had deleted all of it
     missing = tuple(tree.relative(top) + "/" for top in _tops(tree) if not top.is_dir())
     deleted = [path for path in list(former) if path not in stamps and not path.startswith(missing)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 import subprocess
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -325,6 +326,19 @@ def test_a_memory_that_nobody_may_read_keeps_no_daemon_from_starting(root: Path)
     )
     assert (0, "") == (done.returncode, done.stderr if done.returncode else "")
     assert (root / "inbox/a.response.md").exists()
+
+
+def test_what_is_found_at_once_is_answered_in_the_order_in_which_it_was_written(root: Path) -> None:
+    """No event told of it: in whatever order the file system lists a conversation's prompts."""
+    (root / "system/config.yaml").write_text(CONFIG + "watch: {polling: true, polling_seconds: 60}\n")
+    names = [f"{number * 7 % 12:02d}" for number in range(12)]
+    with running(root) as run:
+        for name in names:
+            run.drop(f"inbox/talk/{name}.md", f"said {name}")
+            time.sleep(0.002)
+        run.daemon.bus.rescan()
+        eventually(lambda: len(run.plugin.prompts) == 12)
+        assert [f"said {name}" for name in names] == run.plugin.texts()
 
 
 def test_a_rescan_finds_what_no_event_told_of(root: Path) -> None:
