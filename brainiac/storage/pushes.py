@@ -112,7 +112,7 @@ class Pushes:
         """Return what was said in a session, and in the last sessions of a project in which anything was said."""
         sessions: dict[str, None] = {}
         said: set[str] = set()
-        for push in reversed(self._rows):
+        for push in reversed(list(self._rows)):  # as they are now: another prompt may add to them
             if project and push.project == project and push.said and len(sessions) < SESSIONS_APART:
                 sessions.setdefault(push.session or push.at)
             if push.said and ((session and push.session == session) or (push.session or push.at) in sessions):
@@ -121,11 +121,12 @@ class Pushes:
 
     def elsewhere(self, project: str) -> set[str]:
         """Return the names of the other folders in which somebody was told anything, or could have been."""
-        return {Path(push.project).name for push in self._rows if push.project.startswith("/")} - {Path(project).name}
+        names = {Path(push.project).name for push in list(self._rows) if push.project.startswith("/")}
+        return names - {Path(project).name}
 
     def of_session(self, session: str) -> list[str]:
         """Return what was said in a session at its prompts, the latest first, each once."""
-        rows = (push for push in reversed(self._rows) if session and push.session == session)
+        rows = (push for push in reversed(list(self._rows)) if session and push.session == session)
         return list(dict.fromkeys(name for push in rows if push.kind == "related" for name in push.said))
 
 

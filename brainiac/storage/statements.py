@@ -386,11 +386,11 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
 def rests_of(store: Store, names: Iterable[str]) -> dict[str, set[str]]:
     """Return the ids of the exchanges that statements rested on, by `page#^block` as a receipt names them."""
     store.projection.follow()
-    sql = """SELECT page || '#^' || block AS name, data FROM statements
-        WHERE name IN (SELECT value FROM json_each(?)) AND block != ''"""
-    rests: dict[str, set[str]] = {}
-    for name, data in store.projection.query(sql, json.dumps(sorted(names))):
-        rests.setdefault(name, set()).update(StatementRecord.from_json(json.loads(data)).sources)
+    sql = """SELECT page, statements.block, data FROM json_each(?) AS wanted CROSS JOIN statements
+        ON page = json_extract(wanted.value, '$[0]') AND statements.block = json_extract(wanted.value, '$[1]')"""
+    wanted, rests = [name.split("#^") for name in names if "#^" in name], dict[str, set[str]]()
+    for page, block, data in store.projection.query(sql, json.dumps(wanted)):
+        rests.setdefault(f"{page}#^{block}", set()).update(StatementRecord.from_json(json.loads(data)).sources)
     return rests
 
 
