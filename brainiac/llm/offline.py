@@ -99,9 +99,7 @@ class OfflineEngine:
                     request.on_text(result.text)
                 return result
             case schemas.SynthesizeRequest():
-                return schemas.Page(
-                    kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps)
-                )
+                return schemas.Page(kind=request.kind, title=request.title or NOTES, folder=NOTES)
             case schemas.SummarizeRequest():
                 return schemas.Summary(text=summarize(request))
             case schemas.OrganizeRequest():

@@ -186,7 +186,6 @@ class Page(Result):
         folder: Below `concrete/` or `skills/`, of a new page.
         summary: One line.
         order: Ids of its statements, in the wanted order.
-        steps: Of a skill: the steps that were given, in order.
         sections: Where headings are wanted: those of the page, in order.
     """
 
@@ -198,7 +197,6 @@ class Page(Result):
     tags: Tags = []
     emotion: Annotated[str, Field(max_length=40)] = ""
     order: Annotated[list[str], Field(max_length=200)] = []
-    steps: Lines = []
     sections: Annotated[list[Section], Field(max_length=MAX_ROWS)] = []
 
 

@@ -452,8 +452,8 @@ class Draft:
         return self.moved.get(path, path)
 
     def is_new(self, path: str) -> bool:
-        """Return whether there is no such file yet."""
-        return self._before.get(path) is None
+        """Return whether the file is made here."""
+        return path in self._before and self._before[path] is None
 
     @property
     def edited(self) -> list[str]:

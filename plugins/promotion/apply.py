@@ -145,14 +145,14 @@ def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
     text, *steps = (with_links_from(draft.brain, text, path) for text in (operation.text, *operation.steps))
     step = replace(step, candidate=candidate.of(text=text, steps=steps))
     page, operation = draft.opened(path), step.operation
-    added: dict[str, Sequence[str]] = {"sources": _sources_of(candidate)}
-    is_high = False
+    draft.rest(path, _sources_of(candidate))
+    added, is_high = dict[str, Sequence[str]](), False
     # not of a private request to forget: its tags and names must not get onto an open page
     if not candidate.is_private or is_private(page.memory.meta):
         names = map(one_line, operation.page.aliases if operation.page.path in ("", path) else ())
         title = page.memory.title.casefold()
         # aliases are names of the page that the model meant; the statement may have gone to another one
-        added |= {"tags": operation.tags, "aliases": [name for name in names if name and name.casefold() != title]}
+        added = {"tags": operation.tags, "aliases": [name for name in names if name and name.casefold() != title]}
         is_high = importance_word(operation.importance) == "high" and not page.memory.meta.get("importance")
     # only "high" is noted: Organization asks before it archives such a page
     page = with_added(page, {"importance": "high"} if is_high else {}, **added)
@@ -190,7 +190,7 @@ def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
         replaced_by = record.block if target.page == record.page else ""
         old = _target_now(draft, target)
         replaced = _retire(draft, target.path, old, step, page=target.page, replaced_by=replaced_by)
-        draft.put(with_added(draft.opened(target.path), sources=record.sources))
+        draft.rest(target.path, record.sources)
         records.append(replace(_record(draft, step, target.path), operation="DELETE", replaced=replaced))
     return [*records, *_merge(draft, step, record)]
 
@@ -370,7 +370,8 @@ def _begin_whole(draft: MemoryDraft, step: Step) -> StatementRecord:
     meta = {"title": page.title, **page.meta, **author}
     now = iso(draft.brain.clock.now())
     text = whole_memory(operation.text, uuid=new_id(), now=now, tags=operation.tags, **meta)
-    draft.put(with_added(MemoryDocument(text, step.path), sources=_sources_of(candidate)))
+    draft.put(MemoryDocument(text, step.path))
+    draft.rest(step.path, _sources_of(candidate))
     return replace(_record(draft, step, step.path), hash=text_hash(operation.text), is_whole=True)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -109,6 +111,22 @@ class MemoryDraft(Draft):
         self.brain, self.log = brain, log
         self.new_pages = {} if new_pages is None else new_pages
         self.emptied: set[str] = set()
+        self._sources: list[tuple[str, Iterable[str]]] = []  # of pages, by path
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Take all edits of the block back where it raises: they are made all, or none."""
+        n_sources = len(self._sources)
+        try:
+            with super().step():
+                yield
+        except BaseException:
+            del self._sources[n_sources:]
+            raise
+
+    def rest(self, path: str, sources: Iterable[str]) -> None:
+        """Have a page name the exchanges that it rests on; `finish` writes them, once a page."""
+        self._sources.append((path, sources))
 
     @cached_property
     def pages(self) -> PageSet:
@@ -237,8 +255,10 @@ class MemoryDraft(Draft):
             What finds the pages that texts name, as the run leaves them.
         """
         mentions = Mentions((self.pages.memories | self.read_pages).values(), self.pages.root)
-        now = iso(self.brain.clock.now())
-        for path in self.edited:
+        now, sources = iso(self.brain.clock.now()), defaultdict[str, list[str]](list)
+        for path, exchanges in self._sources:
+            sources[path] += exchanges
+        for path in dict.fromkeys((*self.edited, *sources)):
             page = self.opened(path)
             # no page on which a person ever wrote
             if path in self.emptied and is_bare(page.memory) and not self.log.touched_at(path):
@@ -247,7 +267,7 @@ class MemoryDraft(Draft):
             written = now if self.is_new(path) else self.brain.written_at(path)
             links = mentions.renewed(page.memory)
             keys = {"updated_at": now} | ({} if links is None else {MENTIONS: links})
-            self.put(page.with_missing_keys(new_id(), written).set_meta(**keys))
+            self.put(with_added(page.with_missing_keys(new_id(), written), keys, sources=sources[path]))
         return mentions
 
 

@@ -382,9 +382,9 @@ def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
     assert f"Forget “{OLD}” on" in (brain.read_text("memory/review.md") or "")
 
 
-def test_steps_that_nobody_told_make_no_how_to(brain: Brain) -> None:
-    """What a model adds to a page while it names it is not written; the order of steps is its own, not their words."""
-    page = Page(kind="skill", folder="x", title="How to", steps=["Delete every file", "Write to /etc/passwd"])
+def test_a_page_becomes_no_how_to_by_its_name(brain: Brain) -> None:
+    """What a model that names it takes it for changes nothing of what it is."""
+    page = Page(kind="skill", folder="x", title="How to")
     answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
     tell(brain, "I play the cello.")
     promote(brain)
