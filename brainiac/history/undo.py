@@ -182,6 +182,14 @@ def _plan_reversal(brain: Brain, event: Event, *, is_alone: bool = True) -> Undo
     """
     is_of_exchange = not is_alone and isinstance(event.what, events.OutcomeEvent)
     undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None, is_of_exchange=is_of_exchange)
+    if isinstance(event.what, events.MemoryPromoted | events.ExchangesFiled):
+        # the words of one that was taken back by itself would be in short-term memory again
+        for exchange in undone_events(brain).keys() & set(event.what.exchanges):
+            what = f"its exchange {exchange} was taken back by itself since"
+            way = f"bring that back first (`brainiac undo {undone_events(brain)[exchange]}`)"
+            undoing.obstacles.append(Obstacle(brain.tree.relative(brain.tree.short_term), what, way))
+        if undoing.obstacles:
+            return undoing
     for change in event.changes:
         try:
             reversal = _reversal_of(brain, undoing, change)

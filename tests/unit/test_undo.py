@@ -297,6 +297,11 @@ def test_an_exchange_goes_with_what_rests_on_it(tmp_path: Path) -> None:
     assert (["inbox/locker.md"], None) == (left, told.answer)
     assert "My sister Ines lives in Porto." in world.tree()[page]
     assert "taken back already" in world.cli("undo", exchange).err
+    # the run that consolidated it would have it in short-term memory again
+    refused = world.cli("undo", "--last")
+    way_out = re.findall(r"`brainiac undo (\S+)`", done.out)[0]
+    assert (1, True) == (refused.code, f"bring that back first (`brainiac undo {way_out}`)" in refused.err), refused
+    assert "locker" not in world.tree()["memory/short_term.md"]
     for event in re.findall(r"`brainiac undo (\S+)`", done.out):
         assert 0 == world.cli("undo", event).code
     assert before[page] == world.tree()[page]
