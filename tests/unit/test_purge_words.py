@@ -38,6 +38,14 @@ def later(world: World) -> None:
     world.clock.advance(HOUR)
 
 
+def meet(first: World, second: World) -> None:
+    """Sync two devices until neither has anything to tell the other, each running in turn."""
+    first.sync(second)
+    for device in (first, second, first, second):
+        later(device)
+        first.sync(second)
+
+
 def left(world: World, word: str = "emeralds") -> list[str]:
     """Return every file of brain, state and cache, and every text of the journal, that has a word."""
     with world.opened() as brain:
@@ -359,10 +367,7 @@ def test_what_was_written_offline_elsewhere_goes_too(world: World) -> None:
     later(desk)
     assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
     assert [] == left(world)
-    world.sync(desk)
-    for device in (world, desk, world, desk):
-        later(device)
-        world.sync(desk)
+    meet(world, desk)
     assert ([], []) == (left(world), left(desk))
     for device in (world, desk):
         assert "It purrs." in (device.root / PAGE).read_text()
@@ -378,10 +383,7 @@ def test_a_page_that_was_called_so_is_not_kept_by_an_edit_elsewhere(world: World
     desk.run()
     desk.save(path, "# Things\n\n- It is nothing.\n- The cat sleeps.\n")
     assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
-    world.sync(desk)
-    for device in (world, desk, world, desk):
-        later(device)
-        world.sync(desk)
+    meet(world, desk)
     assert ([], []) == (left(world), left(desk))
     assert "tea over coffee" in (world.root / "inbox/tea.md").read_text()
     assert (world.root / "inbox/tea.md").read_text() == (desk.root / "inbox/tea.md").read_text()
@@ -399,10 +401,7 @@ def test_an_answer_elsewhere_that_names_a_page_by_the_words_goes_too(world: Worl
     later(desk)
     assert "[The emeralds](" in (desk.root / STM).read_text()
     assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
-    world.sync(desk)
-    for device in (desk, world, desk, world):
-        later(device)
-        world.sync(desk)
+    meet(desk, world)
     assert ([], []) == (left(world), left(desk))
 
 
@@ -418,10 +417,7 @@ def test_a_version_that_a_sync_brings_back_unreadable_is_no_way_back(world: Worl
     assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
     world.drop("rain.md", "It rains today in Paris.\n")
     later(world)
-    world.sync(desk)
-    for device in (world, desk, world, desk):
-        later(device)
-        world.sync(desk)
+    meet(world, desk)
     assert ([], []) == (left(world), left(desk))
     for device in (world, desk):
         assert all(each in (device.root / STM).read_text() for each in ("Rome", "Paris", "tea over coffee"))
