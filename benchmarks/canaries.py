@@ -45,7 +45,7 @@ from tests.support.served import free_port
 
 MODEL = "openai/test-model"
 PRIVATE, OFF, ASSISTANTS = range(20), range(20, 40), range(40, 60)
-_LABEL = re.compile(r"(?:##? .*|### \[.*|(User|AI|Thoughts|assistant|tool|import)\b[^:>]*:)$")
+_LABEL = re.compile(r"(?:##? .*|### \[.*|(?:\[w\d+\] |Before it, )?(User|AI|Thoughts|assistant|tool|import)\b[^:>]*:)$")
 OTHERS = "not of the user.)"  # ends the line above a prompt that is another's
 
 
@@ -249,6 +249,11 @@ def taken_in_request(place: str, shown: str) -> Iterator[tuple[str, int]]:
             continue
         above = [other.strip() for other in lines[:number][::-1]]
         label = next((other for other in above if _LABEL.match(other) or other.endswith(OTHERS)), "")
+        label = re.sub(r"^\[w\d+\] ", "", label)  # the number of a passage of which a second reader is asked
+        # a statement names the passages that it rests on; below a turn before, the answer has an ellipsis
+        is_others = label.startswith("Before it, ") and (line.startswith("> …") or "it, User" not in label)
+        if label == "## Statements" or is_others:
+            continue
         if not (label.startswith(("AI", "Thoughts", "assistant", "tool", "import")) or label.endswith(OTHERS)):
             yield from found(f"{place} below “{label[:40]}”", line)
 

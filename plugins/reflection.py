@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from functools import partial
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
@@ -28,6 +29,7 @@ NAME = "reflection"
 QUOTING = ("offline", "commands")  # the `model` of responses that only quote memory
 FEW, MOST = 0.5, 0.8  # shares of an item's character trigrams: one that the person said has more, in whatever words
 NEAR = 24  # hits of which a model says which are to be forgotten
+EARLIER = 20  # exchanges before one whose words a model may have taken for it
 
 
 @hookimpl
@@ -191,10 +193,12 @@ def _with_exchange(
         first_line = next((line for line in prompt.said.split("\n") if line.strip()), "")
         tasks = [f"{one_line(task)} (due {one_line(prompt.due)})" for task in tasks or filter(None, [first_line])]
     if not exchange.is_private:  # the lists are open: what follows from a private exchange stays within it
+        earlier = [other for other in document.memory.events if other.at < exchange.at and other.id != exchange.id]
+        items = partial(_items_from, brain, exchange, earlier[:EARLIER])
         logged = logged.with_items(
-            goals=_items_from(brain, exchange, reflection.goals),
-            facts=_items_from(brain, exchange, facts if logged.has_event(event.id) else ()),
-            tasks=_items_from(brain, exchange, tasks),
+            goals=items(reflection.goals),
+            facts=items(facts if logged.has_event(event.id) else ()),
+            tasks=items(tasks),
         )
     # words that several open tasks have, or none, name no task
     matches = [matching(document.memory.tasks, words) for words in arguments(commands, "done")]
@@ -222,13 +226,24 @@ def _items(document: ShortTermDocument) -> tuple[Item, ...]:
     return (*memory.goals, *memory.facts, *memory.tasks)
 
 
-def _items_from(brain: Brain, exchange: Exchange, texts: Sequence[str]) -> list[str]:
-    """Return the texts of items that follow from an exchange: without secrets, and marked where others said them."""
+def _items_from(brain: Brain, exchange: Exchange, earlier: Sequence[StmEvent], texts: Sequence[str]) -> list[str]:
+    """Return the texts of items that follow from an exchange: without secrets, and marked where others said them.
+
+    Args:
+        brain: The brain.
+        exchange: The exchange.
+        earlier: Those before it, of which a model is shown the last: it may take their words for this one's.
+        texts: What a model or a command listed.
+    """
     prompt, response, items = exchange.prompt, exchange.response, []
+    others = [(response.text, Author("assistant", plain_name(response.model)))] if response else []
+    others += [said for event in earlier for said in ((event.user, event.author), (event.ai, Author("assistant")))]
     for text in texts:
-        author = prompt.author  # whose words they are, or the answer's where only that has them
-        is_of_answer = coverage(text, prompt.text) < FEW <= MOST <= coverage(text, response.text if response else "")
-        if author.origin == PERSON and response and is_of_answer:
-            author = Author("assistant", plain_name(response.model))
+        author = prompt.author  # whose words they are, or theirs who said them where the prompt does not have them
+        if author.origin == PERSON and coverage(text, prompt.text) < FEW:
+            # who said most of its words; what an answer says again is the person's
+            said = ((coverage(text, words), each.origin == PERSON, each) for words, each in others)
+            most, _, nearest = max(said, key=lambda each: each[:2], default=(0.0, False, author))
+            author = nearest if most >= MOST else author
         items.append(f"{redact(brain, text)}{author.mark()}")
     return items

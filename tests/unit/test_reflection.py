@@ -57,6 +57,22 @@ def test_structured_data_is_added_and_ticked(tmp_path: Path) -> None:
     assert "" == memory.summary
 
 
+def test_words_of_the_turn_before_stay_whose_they_were(tmp_path: Path) -> None:
+    """What a model lists from the answer before is the assistant's; what the person had said then is the person's."""
+    engine = ScriptedEngine({})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "The spare key hangs in the shed.", answer="The lawnmower hangs behind the boiler.")
+    engine.answers[Purpose.REFLECT] = Reflection(
+        tasks=["See to it: the lawnmower hangs behind the boiler"], goals=["The spare key hangs in the shed"]
+    )
+    tell(brain, "What else?", answer="The spare key hangs in the shed.")
+    memory = brain.short_term().memory
+    assert ["See to it: the lawnmower hangs behind the boiler (assistant: assistant)"] == [
+        item.text for item in memory.tasks
+    ]
+    assert ["The spare key hangs in the shed"] == [item.text for item in memory.goals]
+
+
 def test_nothing_is_asked_where_nothing_could_follow(tmp_path: Path) -> None:
     """A prompt of commands alone costs no call; one that says more costs one, which is shown what it says."""
     engine = ScriptedEngine({Purpose.REFLECT: Reflection()})
