@@ -5,6 +5,8 @@ They are imported when first used, so that a command pays only for what it needs
 
 from __future__ import annotations
 
+import importlib
+
 TYPE_CHECKING = False  # as type checkers know it: `typing` and `pluggy` would be half of what a fast command imports
 if TYPE_CHECKING:
     from typing import Any
@@ -45,10 +47,8 @@ _MODULES = ("brain", "errors", "events", "formats.page", "formats.prompt", "sear
 
 def __getattr__(name: str) -> Any:
     """Return a public name, importing the module that has it on first use, so that `import brainiac` stays fast."""
-    import importlib  # a fast command needs neither
-
     if name == "hookimpl":
-        import pluggy  # as above
+        import pluggy  # a fast command needs it not
 
         return globals().setdefault(name, pluggy.HookimplMarker("brainiac"))
     if name in __all__:

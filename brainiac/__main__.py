@@ -3,14 +3,14 @@
 import gc
 import sys
 
+from brainiac import __version__
+
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it without a traceback, also while it is imported."""
     gc.set_threshold(50_000)  # what a command imports stays: going through it again and again is a tenth of `ask`
     try:
         if sys.argv[1:] == ["--version"]:
-            from brainiac import __version__  # no command is imported
-
             sys.stdout.write(f"brainiac {__version__}\n")
             return
         if sys.argv[1:2] in (["search"], ["status"], ["ask"]):

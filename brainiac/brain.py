@@ -16,12 +16,12 @@ from brainiac.errors import FormatError, PluginError, StorageError
 from brainiac.events import Event, OutcomeEvent, PluginFailed
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.host.plugins import PluginHost
 from brainiac.library import Library, read_prompt
 from brainiac.places import bundled_path
 from brainiac.storage.withheld import Withheld
 
 if TYPE_CHECKING:
-    from brainiac.host.plugins import PluginHost
     from brainiac.llm.gateway import Gateway
     from brainiac.search.search import Recall
 
@@ -107,8 +107,6 @@ class Brain(Library):
     @cached_property
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
-        from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
-
         host = PluginHost(self, bundled_path("plugins"), on_fault=self._record_plugin_failure)
         host.load()
         return host

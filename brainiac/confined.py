@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 # a hundred pages take one to ten seconds of computing; killed later than that, for a busy machine
@@ -81,8 +82,6 @@ def _limit_this_process() -> None:
 
 def _results(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield how many pages a file has, then the text of each, and last what went wrong, if anything did."""
-    from io import BytesIO  # in the child process only
-
     from pypdf import PdfReader  # in the child process only
 
     try:

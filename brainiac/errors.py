@@ -16,11 +16,7 @@ _ADVICE = {
     errno.ELOOP: "it is a link that leads to itself; remove it",
 }
 _TROUBLE = frozenset(
-    {
-        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE),
-        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EACCES, errno.EPERM, errno.ENOTCONN),
-        *(errno.ENAMETOOLONG, errno.ELOOP),
-    }
+    {*_ADVICE, errno.EFBIG, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.EAGAIN, errno.ENOTCONN}
 )
 
 
@@ -50,10 +46,6 @@ class SettingsError(UserError):
 
 class ConfinementError(UserError):
     """A path given by a model, prompt, link or note is outside the brain."""
-
-
-class NoMomentError(UserError):
-    """A text names no moment that has come."""
 
 
 class FormatError(UserError):

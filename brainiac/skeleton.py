@@ -11,9 +11,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
+from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
+from brainiac.formats.short_term import EMPTY
 from brainiac.places import bundled_path
 from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.pages import INDEX
 from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary
 
 DOTFILES = (".gitignore", ".gitattributes", ".stignore")
@@ -135,10 +138,6 @@ def machine_zone() -> str:
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
     """Yield path and text of an empty short-term memory and of the first index pages."""
-    from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index  # for a new brain only
-    from brainiac.formats.short_term import EMPTY
-    from brainiac.storage.pages import INDEX
-
     yield tree.relative(tree.short_term), EMPTY
     top = new_index("Long-Term Memory", uuid=new_id(), now=now, summary=SUMMARY)
     folders = [

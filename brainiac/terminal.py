@@ -1,4 +1,4 @@
-"""All output to a terminal, so that text from a file, a model or a plugin cannot control it.
+"""All output to a terminal, the log too, so that text from a file, a model or a plugin cannot control it.
 
 Every control character is printed as its escape, `\\u001b`, which JSON reads back as the same character. `guard` makes
 standard output and error do this. Styled output (rich, the log's colours) is cleaned first and bypasses the guard.
@@ -7,10 +7,11 @@ standard output and error do this. Styled output (rich, the log's colours) is cl
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -188,3 +189,72 @@ def current_folder() -> Path:
         return client.folder if client else Path.cwd()
     except FileNotFoundError:
         return Path()
+
+
+# --- the log: for people on a terminal, JSON lines otherwise ---------------------------------------------------------
+
+_OF_MANY_LINES = ("exception", "stack")
+
+
+def configure_log(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool = False) -> None:
+    """Send log lines to standard error; called once by commands that run for long.
+
+    Args:
+        is_verbose: Whether debug lines are shown too.
+        is_quiet: Whether only warnings, errors and waiting prompts are shown; the command prints the rest itself.
+        as_json: Whether a terminal gets JSON lines too.
+    """
+    import structlog  # only where something is logged
+
+    level = logging.DEBUG if is_verbose else logging.INFO
+    is_for_person = is_terminal(sys.stderr) and not as_json
+    for_people = structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
+    processors: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        *([_clean_event, for_people] if is_for_person else [structlog.processors.JSONRenderer()]),
+    ]
+
+    def drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Drop what `run` shows in another way: successes (but not a prompt's next try) and plugin faults."""
+        is_retry = event["event"] == "prompt_waits" and event["retry_at"] is not None
+        if (method in ("info", "debug") and not is_retry) or event["event"] == "plugin_failed":
+            raise structlog.DropEvent
+        return event
+
+    structlog.configure(
+        processors=[drop_shown, _as_sentence] if is_quiet else processors,
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_for_person else sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def logger() -> Any:
+    """Return the logger; without `configure_log` only warnings are shown, so that commands stay quiet."""
+    import structlog  # only where something is logged
+
+    if not structlog.is_configured():
+        structlog.configure(
+            processors=[_as_sentence],
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it stands: it may be replaced
+        )
+    return structlog.get_logger("brainiac")
+
+
+def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+    """Return a log line as one line for the person at a command: what happened, to what, and why."""
+    what = event.pop("event").replace("_", " ")
+    why = event.pop("problem", "") or event.pop("error", "") or event.pop("reason", "")
+    event.pop("exc_info", None)  # `run --verbose` shows where in the code
+    about = ", ".join(f"{key} {value}" for key, value in event.items())
+    sign = "" if method == "info" else f"{method}: "
+    return one_line(f"{sign}{what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
+
+
+def _clean_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Return a log line's values with control characters as escapes, before colours are added."""
+    return {one_line(key): (clean if key in _OF_MANY_LINES else one_line)(str(value)) for key, value in event.items()}

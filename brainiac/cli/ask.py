@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of, since_then
+from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import CITED
@@ -24,6 +23,7 @@ from brainiac.storage.serving import is_running
 from brainiac.terminal import beneath, clean, current_folder, is_terminal, opening, output, say
 from brainiac.tree import Tree
 from brainiac.verbs import Asked, Caller
+from brainiac.verbs.push import words_of
 
 _EXAMPLES = {
     "brainiac ask 'I moved to Portland in June.'": "it is kept",
@@ -69,7 +69,7 @@ def ask(
             asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
             asked = verbs.ask(brain, said, conversation=conversation, stream=stream, on_wait=_tell_wait, **options)
-    since = since_then(brain, asked)
+    since = verbs.since_then(brain, asked)
     yield asked.to_json() | since
     _show(asked, stream, brain, has_place=not is_then)
     print_since(since)
@@ -94,30 +94,15 @@ def chat(brain: Brain, name: str = "") -> None:
     while text := _line():
         stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         try:
-            with _uninterrupted():
-                path = verbs.save_prompt(brain, text, conversation=conversation)
             with _waiting(brain):
-                asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
+                asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
             _show(asked, stream, brain, has_place=False)
             if is_terminal(output()) and asked.response:
-                first = verbs.push_beside(brain, path, [asked.response.text], _CHAT)
+                first = verbs.push_beside(brain, asked.prompt, [asked.response.text], _CHAT)
                 print_list("Memory (`brainiac why ID`)", list(map(str, first.lines)))
         except BrainiacError as error:  # told, and the conversation goes on
             print_problems(problems_of(error))
         say()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Within this context, let Ctrl-C wait until its end."""
-    signals: list[int] = []
-    former = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
-    if signals:
-        raise KeyboardInterrupt
 
 
 def _line() -> str:
@@ -234,17 +219,14 @@ def _show(asked: Asked, stream: _Stream, brain: Brain, *, has_place: bool) -> No
         return
     stream.end(response.text)
     if is_terminal(output()) and has_place:
-        from rich.text import Text  # rich is heavy
-
-        from brainiac.verbs.push import words_of  # with it come the libraries of search
-
         print_path(response.path, brain.tree.absolute(response.path), stderr=True)
         rows = [row for row in asked.receipts if row["use"] == CITED]
         if rows:
             say("It rests on (`brainiac why ID`, `wrong ID [TEXT]`, `forget ID`):")
         for row in rows:
             told = words_of(brain, row) or row.get("title", "")
-            session.print_styled(Text(f"  {row['id']}  {row['day']}  {told}", no_wrap=True, overflow="ellipsis"))
+            line = f"  {row['id']}  {row['day']}  {told}"
+            session.print_styled(session.styling().Text(line, no_wrap=True, overflow="ellipsis"))
 
 
 def _say_not_in_memory(reason: str) -> None:
@@ -261,6 +243,5 @@ def _waiting(brain: Brain) -> AbstractContextManager[object]:
     """Return a context in which a terminal shows that the daemon is answering; elsewhere nothing is shown."""
     if not is_terminal(output(to_stderr=True)) or not is_running(brain):
         return nullcontext()
-    from brainiac.cli.styling import spinner  # rich is heavy
-
-    return spinner("waiting for the answer…")
+    sign: AbstractContextManager[object] = session.styling().spinner("waiting for the answer…")
+    return sign

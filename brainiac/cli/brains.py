@@ -7,8 +7,8 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, local_time, print_list, print_table
+from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, local_time, print_list, print_table, styling
 from brainiac.errors import NotABrainError, SettingsError, UserError
 from brainiac.events import PathKind
 from brainiac.formats.authors import SERVICES
@@ -100,7 +100,7 @@ def backup(brain: Brain, folder: Path) -> Iterator[Any]:
     Args:
         folder (DIR): Where backups lie; made when missing.
     """
-    with _bar("Copying") as progress:
+    with styling().bar("Copying") as progress:
         made = back_up(brain, folder, progress=progress)
     yield asdict(made)
     say(f"Backed up {brain.root} as of {local_time(made.backup.made_at)}: {_size(made.backup)}.")
@@ -142,7 +142,7 @@ def restore(folder: Path, *, into: Path | None = None) -> Iterator[Any]:
         first = [f"{latest.folder.name}/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
         advice = "take another backup, or copy by hand what is whole"
         raise UserError(*first, f"{len(damaged_files)} files are damaged, nothing was restored; {advice}")
-    with _bar("Restoring") as progress:
+    with styling().bar("Restoring") as progress:
         restored = restore_backup(latest, into, progress=progress)
     yield asdict(restored)
     where = shlex.quote(str(restored.folder))
@@ -154,16 +154,9 @@ def restore(folder: Path, *, into: Path | None = None) -> Iterator[Any]:
     say("Should the brain that was backed up live on: give one of them another `brain_id` in system/config.yaml.")
 
 
-def _bar(text: str) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Return a context in which a progress bar is shown."""
-    from brainiac.cli.styling import bar  # rich is heavy
-
-    return bar(text)
-
-
 def _damages(backup: Backup) -> list[str]:
     """Return a sentence on each damaged file of a backup, while a progress bar is shown."""
-    with _bar(f"Checking {backup.folder.name}") as progress:
+    with styling().bar(f"Checking {backup.folder.name}") as progress:
         try:
             return damages(backup, progress)
         except UserError as error:
@@ -365,7 +358,7 @@ def import_(
     """
     from brainiac.imports.intake import import_path  # with it come the readers of other programs' exports
 
-    with _bar("Reading" if is_dry else "Importing") as progress:
+    with styling().bar("Reading" if is_dry else "Importing") as progress:
         report = import_path(brain, path, is_dry=is_dry, is_private=is_private, with_mail=with_mail, progress=progress)
     items = [
         {"service": service, "state": outcome.state, **asdict(outcome)}

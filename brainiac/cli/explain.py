@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.text import Text
+from rich.tree import Tree
 
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.cli.session import agree, command, local_time, note_edits, print_list
+from brainiac.cli.styling import bar
 from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeEvent, ExchangesImported, PathKind
 from brainiac.formats.markdown import decode_text
@@ -47,7 +50,7 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
         named (MEMORY|STATEMENT): Path, title, uuid; or words, ^id.
     """
     reason = verbs.why(brain, " ".join(named))
-    since = session.since_then(brain, reason)
+    since = verbs.since_then(brain, reason)
     yield reason.to_json() | since
     session.print_since(since)
     if not reason.why.is_exact:
@@ -68,9 +71,6 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
 
 def _branch(text: str, branches: Iterable[Any] = (), style: str = "") -> Any:
     """Return a line of the tree that `why` prints, with the branches below it."""
-    from rich.text import Text  # rich is heavy
-    from rich.tree import Tree
-
     tree = Tree(Text(clean(text), style), guide_style="dim")
     tree.children += branches
     return tree
@@ -231,7 +231,6 @@ def prove_forgotten(brain: Brain, words: list[str], *, archive: list[Path] | Non
         words: All of them must meet in one statement, message or paragraph.
         archive (--archive DIR): A backup or another folder to be looked through too.
     """
-    from brainiac.cli.styling import bar  # rich is heavy
     from brainiac.verbs.proof import prove_forgotten as prove  # it reads the index, with which numpy comes
 
     with bar("Making requests anew") as progress:
@@ -300,7 +299,7 @@ def correct(brain: Brain, words: str, *, to: str = "") -> Iterator[Any]:
 
     Args:
         words: What stands there and is wrong: its words, or PATH#^id.
-        to: What is so; asked for on a terminal.
+        to: What is so.
     """
     yield from _put_right(brain, words, to)
 
@@ -317,52 +316,23 @@ def _put_right(brain: Brain, words: str, to: str, *, was_so: bool = True) -> Ite
             f"nothing that you said and no statement in memory has these words: {words!r}; give more of them, as "
             "`brainiac search` shows them"
         )
-    target = _choose(targets, words)
+    if len(targets) > 1:
+        names = [each.text + (f"  ({each.name})" if isinstance(each, StatementMatch) else "") for each in targets]
+        how = "`brainiac correct` takes one by its id, or by all its words"
+        raise UserError(f"{len(targets)} may be meant by {words!r}; {how}:", *names)
+    (target,) = targets
     before = target.text
-    text = to or _ask(f"What is so instead of “{before}”?")
-    event = correct_statement(brain, target, text, was_so=was_so)
+    if not to.strip():
+        raise typer.BadParameter(f"say what is so instead of “{before}”")
+    event = correct_statement(brain, target, to, was_so=was_so)
     path = event.changes[0].path  # of what was only said, the page on which it is put right
-    yield {"event": event.id, "path": path, "before": before, "after": text}
-    say(f"“{before}” → “{text}” ({path})")
+    yield {"event": event.id, "path": path, "before": before, "after": to}
+    say(f"“{before}” → “{to}” ({path})")
     is_task = path == brain.tree.relative(brain.tree.short_term)
     former = "" if is_task else "The former wording stands under History. "
     if isinstance(target, SaidMatch) and not is_task:
         say("It was said and no statement until now: it is one of the notes of that month, on the page named.")
     say(f"{former}`brainiac undo {event.id}` takes it back.")
-
-
-def _choose(targets: list[StatementMatch | SaidMatch], words: str) -> StatementMatch | SaidMatch:
-    """Return the statement that a person means; at a terminal they choose among several.
-
-    Raises:
-        UserError: Several may be meant, and nobody can be asked.
-    """
-    if len(targets) == 1:
-        return targets[0]
-    names = [
-        f"{target.text}  ({target.name})" if isinstance(target, StatementMatch) else target.text for target in targets
-    ]
-    lines = [f"{number}. {name}" for number, name in enumerate(names, 1)]
-    if not sys.stdin.isatty():
-        how = "`brainiac correct` takes one by its id, or by all its words"
-        raise UserError(f"{len(targets)} may be meant by {words!r}; {how}:", *lines)
-    for line in lines:
-        say(line)
-    number = _ask("Which one?")
-    if not number.isdigit() or not 0 < int(number) <= len(targets):
-        raise UserError("that is none of them; nothing was changed")
-    return targets[int(number) - 1]
-
-
-def _ask(question: str) -> str:
-    """Return the person's answer to a question on the terminal.
-
-    Raises:
-        BadParameter: There is no terminal.
-    """
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here; say what is so in the command")
-    return str(typer.prompt(question))
 
 
 @command()

@@ -18,13 +18,14 @@ import typer
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.session import command, local_time, moment_named, opened_brain, print_table
+from brainiac.cli.session import command, local_time, opened_brain, print_table
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind
 from brainiac.history import past
 from brainiac.history.digest import digest_since
 from brainiac.history.sentences import counted, news, paths_of
+from brainiac.storage.causes import moment_named
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text

@@ -16,8 +16,6 @@ import brainiac
 from brainiac.errors import NotABrainError
 from brainiac.places import LocalPlaces, find_root, id_in
 
-LINK = "commands.socket"  # in the state folder: leads to the socket of the daemon
-SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
 GO = "go\n"
 READY_SECONDS = 0.5  # a daemon that hangs costs no more
 DONE_SECONDS = 5.0  # what only reads is then done here
@@ -33,6 +31,11 @@ _TERMINAL = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "
 # variables that must be the daemon's, since they say what a command reads
 _SAME = ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 _UNUSUAL = ("_BRAINIAC_COMPLETE", "BRAINIAC_TRACEBACK", "JUPYTER_COLUMNS", "JUPYTER_LINES", "UNICODE_VERSION")
+
+
+def beside(server: str) -> str:
+    """Return the socket of commands: in the folder of the one that the daemon's server has."""
+    return os.path.join(os.path.dirname(server), "c")
 
 
 def program() -> list[str | None]:
@@ -58,7 +61,8 @@ def run(arguments: list[str]) -> int | None:
     request = {"program": program(), "words": words, "terminals": terminals, "environment": environment}
     try:
         root = find_root(named)
-        path = os.readlink(LocalPlaces.of(root, id_in(root / "system" / "config.yaml")).state / LINK)
+        state = LocalPlaces.of(root, id_in(root / "system" / "config.yaml")).state
+        path = beside(json.loads((state / "server.json").read_bytes())["socket"])
         folder = os.lstat(os.path.dirname(path))
         # where the system was started anew, somebody else could have made a folder of that name
         if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) != 0o700:
@@ -77,7 +81,8 @@ def run(arguments: list[str]) -> int | None:
                 return _follow(messages)
             connection.settimeout(DONE_SECONDS)
             printed = [json.loads(line) for line in messages]
-    except (NotABrainError, OSError, AttributeError, ValueError):  # no daemon, one that hangs, or no Unix sockets
+    # no daemon, one that hangs, or no Unix sockets
+    except (NotABrainError, OSError, AttributeError, ValueError, LookupError, TypeError):
         return None
     if not printed or printed[-1].get("code") is None:
         return None

@@ -7,23 +7,23 @@ import shlex
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
+from dotenv import load_dotenv
 
 from brainiac.brain import Brain
-from brainiac.cli.session import YesOption, by_reason, command, local_time, opened_brain, print_list
+from brainiac.cli.session import YesOption, agree, by_reason, command, local_time, opened_brain, print_list
 from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.history.sentences import news
-from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
+from brainiac.server import clients
 from brainiac.server.address import MINE, own_token, read_address, token_of
 from brainiac.storage.serving import is_served_here
-from brainiac.terminal import is_terminal, one_line, say
+from brainiac.terminal import configure_log, is_terminal, one_line, say
 from brainiac.window.sessions import Sessions
 
 START_SECONDS = 10.0
@@ -50,8 +50,6 @@ def run(
         as_json (--json): Log JSON lines to standard error, as where there is no terminal.
     """
     if env_file:
-        from dotenv import load_dotenv  # only a service has such a file
-
         load_dotenv(env_file, interpolate=False)
     if once:
         with opened_brain(is_shared=True) as brain:
@@ -75,7 +73,7 @@ def _serve(
     from brainiac.server.app import serving  # with it come the libraries of the server
 
     shows_news = is_terminal(sys.stdout) and not as_json
-    configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
+    configure_log(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
     with opened_brain(is_shared=True) as brain:
 
         def tell(event: Event) -> None:
@@ -152,12 +150,10 @@ def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) 
     Args:
         now: Start it now too.
     """
-    from brainiac.server import clients  # it knows models
-
-    unit = clients.unit_of(clients.start_of(brain))
+    unit = clients.unit_of(brain)
     missing, environment = clients.missing_variables(brain), clients.environment_file(brain)
     edit = unit.edit()
-    _agree_to_write(edit.lines, is_agreed=yes)
+    _show(edit, is_agreed=yes)
     clients.install(unit, edit)
     say(f"{unit.manager} starts the daemon at each login ({unit.file}).")
     if missing:
@@ -168,22 +164,19 @@ def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) 
     say(f"How it stands: {shlex.join(unit.look)}; what it printed: {unit.log}. `brainiac status` tells of the daemon.")
 
 
-def _agree_to_write(lines: Sequence[str], *, is_agreed: bool) -> None:
+def _show(edit: clients.Edit, *, is_agreed: bool) -> None:
     """Show a change of a file, if there is one, and ask whether to make it."""
-    for line in lines:
+    for line in edit.lines:
         say(line)
-    if lines and not is_agreed and not typer.confirm("Write this?"):
-        raise typer.Exit(1)
+    if edit.lines:
+        agree("Write this?", is_agreed=is_agreed)
 
 
 @command(is_reading=True)
 def service_uninstall(brain: Brain, *, yes: YesOption = False) -> None:
     """Stop the service and remove it; the brain stays as it is."""
-    from brainiac.server import clients  # it knows models
-
-    unit = clients.unit_of(clients.start_of(brain))
-    if not yes and not typer.confirm(f"Stop it and remove {unit.file}?"):
-        raise typer.Exit(1)
+    unit = clients.unit_of(brain)
+    agree(f"Stop it and remove {unit.file}?", is_agreed=yes)
     clients.uninstall(unit)
     say(f"{unit.manager} no longer starts the daemon.")
 
@@ -212,7 +205,7 @@ def mcp() -> None:
 
     It uses the running daemon, or opens the brain by itself where none runs.
     """
-    configure(is_quiet=True)
+    configure_log(is_quiet=True)
     with opened_brain(is_reading=True) as brain:
         root, state = brain.root, brain.places.state
     from brainiac.server.mcp import serve_stdio  # no other command needs it
@@ -229,14 +222,12 @@ def mcp_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     Args:
         host: claude-desktop, claude-code, cursor, vscode or codex.
     """
-    from brainiac.server.clients import check_start, hosts, plan, server_entry  # as above
-
-    programs = hosts()
+    programs = clients.hosts()
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
-    edit = plan(programs[host], brain.root)
-    _agree_to_write(edit.lines, is_agreed=yes)
-    check_start(server_entry(brain.root))
+    edit = clients.plan(programs[host], brain.root)
+    _show(edit, is_agreed=yes)
+    clients.check_start(clients.server_entry(brain.root))
     if not edit.lines:
         say(f"{edit.file} has it already, and it starts.")
         return

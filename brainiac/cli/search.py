@@ -11,10 +11,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
+from brainiac.cli.styling import bar
 from brainiac.search.documents import Hit
 from brainiac.search.query import FIELDS_HELP
 from brainiac.search.shown import ShownHit, reasons, shown_hit
@@ -49,7 +51,7 @@ def search(
     """
     text, start = " ".join(query), time.perf_counter()
     found = verbs.search(brain, text, limit=limit)
-    hits, since = [match.hit for match in found.matches], session.since_then(brain, found)
+    hits, since = [match.hit for match in found.matches], verbs.since_then(brain, found)
     took_ms = round((time.perf_counter() - start) * 1000, 1)
     status = brain.recall.status()
     analyzer = Analyzer(brain.settings.recall.language, brain.zone)
@@ -73,8 +75,6 @@ def search(
 @session.command(is_shared=True)
 def reindex(brain: Brain) -> None:
     """Build the search index anew; searches go on meanwhile."""
-    from brainiac.cli.styling import bar  # rich is heavy
-
     with bar("Reading memories") as progress:
         start = time.perf_counter()
         count = brain.recall.reindex(progress)
@@ -85,8 +85,6 @@ def reindex(brain: Brain) -> None:
 
 def _print_hit(brain: Brain, place: int, one: ShownHit) -> None:
     """Print a hit for a person: the words around the match, on a terminal bold, the page, and how it was found."""
-    from rich.text import Text  # rich is heavy
-
     text = Text(one.text)  # never as markup: what was said may look like it
     for start, end in one.places:
         text.stylize("bold", start, end)
@@ -121,7 +119,7 @@ def context(brain: Brain, prompt: str, *, copy: bool = False) -> Iterator[Any]:
         copy: Put the whole text on the clipboard, or print it.
     """
     result = verbs.briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
-    memory, since = result.memory, session.since_then(brain, result)
+    memory, since = result.memory, verbs.since_then(brain, result)
     yield result.to_json() | since
     session.print_since(since)
     if copy:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,6 +24,7 @@ from brainiac.cli import quick
 from brainiac.cli.app import run_lent
 from brainiac.cli.session import lending
 from brainiac.errors import SettingsError
+from brainiac.server.address import read_address
 from brainiac.terminal import Client, Guard, printing_to
 
 MAX_REQUEST_BYTES = 1_000_000
@@ -44,24 +43,15 @@ def serving_commands(brain: Brain) -> Iterator[None]:
 
 
 def _listen(brain: Brain, resources: ExitStack) -> None:
-    """Open the socket, in a folder that only this user may enter, and begin to serve; `resources` end it."""
-    if not hasattr(socket, "AF_UNIX"):
+    """Open a socket beside the server's, in a folder that only this user may enter, and serve; `resources` end it."""
+    address = read_address(brain.places.state)
+    if address is None or not address.socket:
         return
-    link = brain.places.state / quick.LINK
-    with suppress(OSError):  # of a daemon that was killed
-        former = Path(os.readlink(link)).parent
-        if former.name.startswith(quick.SOCKET_PREFIX):
-            shutil.rmtree(former, ignore_errors=True)
-    # in the system's temporary folder, since the path of a socket may have only about a hundred characters
-    folder = Path(tempfile.mkdtemp(prefix=quick.SOCKET_PREFIX))
-    resources.callback(shutil.rmtree, folder, ignore_errors=True)
+    path = quick.beside(address.socket)
     listener = resources.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-    listener.bind(str(folder / "s"))
-    (folder / "s").chmod(0o600)
+    listener.bind(path)
+    os.chmod(path, 0o600)
     listener.listen(MAX_COMMANDS)
-    link.unlink(missing_ok=True)
-    link.symlink_to(folder / "s")
-    resources.callback(link.unlink, missing_ok=True)
     connections: dict[socket.socket, threading.Thread] = {}
     is_stopping = threading.Event()
 

@@ -21,10 +21,8 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock, parse_iso
-from brainiac.errors import BrainiacError, ModelError, NoMomentError, SettingsError, StorageError, UserError
-from brainiac.storage import causes
+from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
 from brainiac.storage.serving import is_running, require_alone
-from brainiac.storage.store import Store
 from brainiac.terminal import beneath, clean, few, is_terminal, one_line, opening, output, say, show, silenced
 from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
@@ -208,6 +206,13 @@ def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
     typer.confirm(question, abort=True, err=True)  # seen with --json too
 
 
+def styling() -> Any:
+    """Return the module of what is styled, which takes a moment to import: with it comes rich."""
+    from brainiac.cli import styling  # rich is heavy
+
+    return styling
+
+
 def print_styled(shown: Any, *, stderr: bool = False, width: int | None = None) -> None:
     """Print text, or what rich can render; with colour and at the window's width only on a terminal.
 
@@ -216,9 +221,7 @@ def print_styled(shown: Any, *, stderr: bool = False, width: int | None = None) 
         stderr: To standard error.
         width: Another width than the window's.
     """
-    from brainiac.cli.styling import CleanConsole  # rich is heavy
-
-    screen = CleanConsole(stderr=stderr)
+    screen = styling().CleanConsole(stderr=stderr)
     if width:
         screen.width = width
     screen.print(shown)
@@ -243,53 +246,25 @@ def local_time(at: str) -> str:
     return parse_iso(at).astimezone(_zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str, str]:
-    """Return what `causes.moment_named` does; a text that names no moment is wrong use.
-
-    Raises:
-        BadParameter: It names none.
-        UserError: It looks like an id, and no event or several have it.
-    """
-    try:
-        return causes.moment_named(store, text, is_end=is_end)
-    except NoMomentError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 @contextmanager
 def memory_at(brain: Brain, at: str) -> Iterator[Brain]:
     """Within this context there is the brain as it stood at a time that a person names; the present one for "".
 
     Raises:
-        BadParameter: It is no time.
-        UserError: No journal goes back so far.
+        UserError: It is no time, or no journal goes back so far.
     """
     if not at:
         yield brain
         return
     from brainiac.history.as_of import standing  # imports most of what there is
 
-    moment_named(brain, at, is_end=True)
     with standing(brain, at) as then:
         say(f"As of {local_time(then.at)}:", to_stderr=True)
         yield then
 
 
-def since_then(memory: Brain, result: Any) -> dict[str, Any]:
-    """Return the moment of memory as it stood, and what became since of what is in a verb's result; else nothing."""
-    if memory.present is memory:
-        return {}
-    # few commands are asked of another time
-    from brainiac.history.as_of import AsOf
-    from brainiac.verbs import PERSON
-    from brainiac.verbs.then import since
-
-    assert isinstance(memory, AsOf)
-    return {"at": memory.at, "since": since(memory, result, PERSON)}
-
-
 def print_since(changes: Mapping[str, Any]) -> None:
-    """Print what `since_then` returned, to standard error."""
+    """Print what `verbs.since_then` returned, to standard error."""
     if lines := changes.get("since"):
         say("Since then:", to_stderr=True)
     for line in lines or ():
@@ -307,9 +282,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         for row in rows:
             show("\t".join(map(one_line, row)))
         return
-    from rich.table import Table  # rich is heavy
-
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table = styling().Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(one_line, row))
     print_styled(table)
@@ -321,11 +294,9 @@ def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
         data = {"error": "\n".join(problems), "problems": list(problems)}
         show(json.dumps(data, ensure_ascii=False), to_stderr=True)
         return
-    from rich.text import Text  # rich is heavy
-
     for problem in problems:
         # as one text, or the second half wraps too early
-        print_styled(Text.assemble(("error:", "bold red"), f" {clean(problem)}"), stderr=True)
+        print_styled(styling().Text.assemble(("error:", "bold red"), f" {clean(problem)}"), stderr=True)
 
 
 def print_list(title: str, lines: Sequence[str], most: int = SHOWN_AT_MOST) -> None:

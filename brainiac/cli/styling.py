@@ -11,10 +11,12 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.segment import Segment
 from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
 from brainiac.terminal import beneath, clean, environment, is_terminal, one_line, output
 
+__all__ = ["CleanConsole", "Table", "Text", "bar", "spinner"]
 # other output is not redirected through rich, which would interpret escape sequences in it
 _ALONE: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
 

@@ -245,15 +245,14 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
         FormatError: ruamel.yaml cannot read the lines. It names no file: `edit_meta` is given none.
     """
     # only a write needs it, and it takes longer to import than a start may
-    from ruamel.yaml.comments import CommentedMap
-    from ruamel.yaml.error import YAMLError
+    import ruamel.yaml as ruamel
 
     try:
         data = _round_trip().load(entry)
-    except (YAMLError, *_BROKEN) as error:
+    except (ruamel.error.YAMLError, *_BROKEN) as error:
         # an entry alone: its lines have other numbers than in the file
         raise FormatError("", "the front matter cannot be edited; write it as `key: value` lines") from error
-    if not isinstance(data, CommentedMap):
+    if not isinstance(data, ruamel.comments.CommentedMap):
         raise FormatError("", "the front matter must be `key: value` lines", line=2)
     for key, value in values.items():
         items = data.get(key)
@@ -279,11 +278,10 @@ def _styled(value: Any) -> Any:
 
     A list of plain names is written on one line, any other list with one line for each item.
     """
-    from ruamel.yaml.comments import CommentedSeq  # needed for writing; reading is enough for most commands
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
+    from ruamel.yaml import comments, scalarstring  # needed for writing; reading is enough for most commands
 
     if isinstance(value, list | tuple):
-        items = CommentedSeq(_styled(item) for item in value)
+        items = comments.CommentedSeq(_styled(item) for item in value)
         if all(_NAME.fullmatch(item) and item not in _WORDS for item in value):
             items.fa.set_flow_style()
         return items
@@ -292,7 +290,8 @@ def _styled(value: Any) -> Any:
         return value
     text = _SURROGATE.sub("\ufffd", value)
     is_printable = text == value and not _UNPRINTABLE.search(text)
-    return SingleQuotedScalarString(text) if is_printable else DoubleQuotedScalarString(text)
+    quoted = scalarstring.SingleQuotedScalarString if is_printable else scalarstring.DoubleQuotedScalarString
+    return quoted(text)
 
 
 def _dump(data: Mapping[str, Any]) -> str:
@@ -304,31 +303,27 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 def _round_trip() -> Any:
     """Return ruamel.yaml's reader and writer, which keeps comments, quotes and order; types are read as by `split`."""
-    from ruamel.yaml import YAML  # needed for writing; reading is enough for most commands
-    from ruamel.yaml.nodes import ScalarNode
-    from ruamel.yaml.representer import RoundTripRepresenter
-    from ruamel.yaml.resolver import VersionedResolver
-    from ruamel.yaml.tag import Tag
+    import ruamel.yaml as ruamel  # needed for writing; reading is enough for most commands
 
-    class Resolver(VersionedResolver):
+    class Resolver(ruamel.resolver.VersionedResolver):
         """Decides what is a number or a truth value as the reader does, so that `no` as a text gets its quotes."""
 
         def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-            is_plain = kind is ScalarNode and implicit[0]  # a scalar without a tag and without quotes
+            is_plain = kind is ruamel.nodes.ScalarNode and implicit[0]  # a scalar without a tag and without quotes
             if not is_plain:
                 return super().resolve(kind, value, implicit)
             for tag, pattern in _StrictLoader.yaml_implicit_resolvers.get(value[:1], []):
                 if pattern.match(value):
-                    return Tag(suffix=tag)
-            return Tag(suffix="tag:yaml.org,2002:str")
+                    return ruamel.tag.Tag(suffix=tag)
+            return ruamel.tag.Tag(suffix="tag:yaml.org,2002:str")
 
-    class Representer(RoundTripRepresenter):
+    class Representer(ruamel.representer.RoundTripRepresenter):
         """Writes a number so that YAML 1.1, which takes `1e-05` for a text, reads one."""
 
     Representer.add_representer(
         float, lambda representer, value: representer.represent_scalar("tag:yaml.org,2002:float", _decimal(value))
     )
-    yaml_ = YAML()
+    yaml_ = ruamel.YAML()
     yaml_.Resolver = Resolver
     yaml_.Representer = Representer
     yaml_.preserve_quotes = True

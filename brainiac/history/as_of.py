@@ -37,6 +37,9 @@ from brainiac.history.private import Withdrawal
 from brainiac.library import read_prompt
 from brainiac.llm.gate import Gate
 from brainiac.llm.gateway import Gateway
+from brainiac.search.embed import share
+from brainiac.search.pages import Pages
+from brainiac.search.text import Analyzer
 from brainiac.storage.causes import moment_named, undone_events
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
@@ -500,10 +503,6 @@ def _hidden_by_hand(then: AsOf, marks: _Marks) -> Edits:
 
 def _index(then: AsOf) -> None:
     """Make the index of then, with the vectors that the present brain has of the same texts."""
-    from brainiac.search.embed import share  # numpy is heavy
-    from brainiac.search.pages import Pages
-    from brainiac.search.text import Analyzer
-
     pages = Pages(then.tree, then.places.cache / "index", Analyzer(then.settings.recall.language, then.zone))
     pages.rebuild()
     contents = pages.ask(lambda index: [content for _, content in index.contents()]) or []

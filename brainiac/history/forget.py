@@ -32,6 +32,7 @@ from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages
+from brainiac.llm.offline import FIXED
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import COUNTED, Hit
 from brainiac.search.wishes import own_sentences
@@ -355,8 +356,6 @@ def searched_text(path: str, text: str) -> str:
 
     Of an answer without a model its fixed phrases and the titles of what it quotes are left out: nobody's words.
     """
-    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
-
     meta, offset = split_or_all(text)
     if not prompt_path_of(path):
         return "\n".join((stem_of(path), *values_of(text), text[offset:]))
@@ -386,8 +385,6 @@ def said_in(unit: str) -> str:
 
     Of a line that is ours nothing is left.
     """
-    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
-
     if unit.strip() in _OUR_LINES or unit.strip() in FIXED:
         return ""
     for link in reversed(markdown.find_links(unit)):
@@ -841,8 +838,6 @@ def _comparable(text: str) -> str:
 
 def pieces_of(texts: Iterable[str]) -> list[bytes]:
     """Return the sentences of texts that have at least three words and are no fixed phrases of ours, longest first."""
-    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
-
     sentences = sentences_of(texts) - sentences_of(FIXED)
     long_enough = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
     return sorted(long_enough, key=len, reverse=True)

@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
@@ -27,6 +27,15 @@ _NAMES = ("gemini", "bard")  # the product's name in every language
 _LOOKED_AT = 200  # first records, by which Google's word before each prompt is known
 _SHARE = 0.95  # of the records that must begin with the same word for it to be Google's and not the person's
 _BLOCKS = frozenset("p div li ul ol table tr h1 h2 h3 h4 h5 h6 pre blockquote".split())
+
+
+def _above(leaf: str, parents: Mapping[str, str]) -> dict[str, None]:
+    """Return the key of a message and of those above it, the last first: what a person sees of a tree of messages."""
+    path: dict[str, None] = {}  # each once: parents of a damaged export may form a circle
+    while leaf in parents and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
+    return path
 
 
 # --- ChatGPT -------------------------------------------------------------------------------------------------------
@@ -61,10 +70,7 @@ def _read_chatgpt(record: dict[str, Any], file_at: str) -> Iterator[Conversation
         times = {key: moment_of(mapping(node.get("message")).get("create_time")) for key, node in nodes.items()}
         # of messages without a time, or with the same, `max` takes the first: that is the last in the file
         leaf = max(reversed(nodes), key=times.__getitem__, default="")
-    path: dict[str, None] = {}  # each once: parents of a damaged export may form a circle
-    while leaf in nodes and leaf not in path:
-        path[leaf] = None
-        leaf = text_of(nodes[leaf].get("parent"))
+    path = _above(leaf, {key: text_of(node.get("parent")) for key, node in nodes.items()})
     for key in reversed(path):
         if (message := messages.get(key)) and (text := _text_of_chatgpt(message)):
             message_id = text_of(message.get("id")) or key
@@ -140,17 +146,11 @@ def _read_claude(record: dict[str, Any], file_at: str) -> Iterator[Item]:
         yield Conversation("", title, problem="has no id, so that a second import could not know it")
         return
     messages = [mapping(message) for message in records.sequence(record.get("chat_messages", record.get("messages")))]
-    # the messages that the person sees: the last, its parent, and so on
-    places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
-    parents = [text_of(message.get("parent_message_uuid")) for message in messages]
-    shown_places: set[int] = set()
-    number: int | None = len(messages) - 1 if messages else None
-    while number is not None and number not in shown_places:
-        shown_places.add(number)
-        number = places.get(parents[number])
+    parents = {text_of(message.get("uuid")): text_of(message.get("parent_message_uuid")) for message in messages}
+    shown = _above(text_of(messages[-1].get("uuid")) if messages else "", parents)
     # some exports have no parents: then nothing says which messages the person left
-    if sum(parent in places for parent in parents) < len(messages) - 1:
-        shown_places = set(range(len(messages)))
+    if sum(parent in parents for parent in parents.values()) < len(messages) - 1:
+        shown = dict.fromkeys(parents)
     exchanges = list[PastExchange]()
     for number, message in enumerate(messages):
         key, at = text_of(message.get("uuid")) or str(number), moment_of(message.get("created_at"))
@@ -162,9 +162,9 @@ def _read_claude(record: dict[str, Any], file_at: str) -> Iterator[Item]:
             if text := text_of(file.get("extracted_content")).strip():
                 file_name = text_of(file.get("file_name")) or "attachment"
                 yield Note(f"attachment:{key}:{file_name}", file_name, text, at or file_at)
-        if number in shown_places:
+        if text_of(message.get("uuid")) in shown:
             records.add_message(exchanges, key, at, _text_of_claude(message), is_person=role == "human")
-    n_aside = len(messages) - len(shown_places)
+    n_aside = sum(text_of(message.get("uuid")) not in shown for message in messages)
     yield records.conversation_of(exchanges, name, title, moment_of(record.get("created_at")), file_at, n_aside)
 
 

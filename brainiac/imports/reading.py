@@ -263,31 +263,19 @@ def _records(opened: BinaryIO, file: _File, problems: list[str]) -> Iterator[Any
 
     n_records = 0
     try:
-        prefix = _prefix(file)
+        with file.open() as looked_at:
+            events = ijson.parse(_Bounded(looked_at, 1), use_float=True)
+            _, first, _ = next(events)
+            is_list = first == "start_array"
+            is_named = not is_list and any(each[:2] == ("conversations", "start_array") for each in events)
+            # the place of its records, as ijson names it; of an object without that list it is the file itself
+            prefix = "item" if is_list else "conversations.item" if is_named else ""
         for record in ijson.items(_Bounded(opened, prefix.count(".") + bool(prefix)), prefix, use_float=True):
             n_records += 1
             yield record
     except (ijson.JSONError, ValueError, *_UNREADABLE) as error:
         problem = f"cannot be read beyond record {n_records} ({_what(error)})"
         problems.append(f"{problem}; what came before is taken, so download it again for the rest")
-
-
-def _prefix(file: _File) -> str:
-    """Return the place of a JSON file's records, as ijson names it.
-
-    Returns:
-        `item` for a file that is a list, `conversations.item` for an object with a list of that name, else "": the
-        whole file is one record.
-    """
-    import ijson  # for one kind of export
-
-    with file.open() as opened:
-        events = ijson.parse(_Bounded(opened, 1), use_float=True)
-        _, first_event, _ = next(events)
-        if first_event == "start_array":
-            return "item"
-        has_list = any(prefix == "conversations" and event == "start_array" for prefix, event, _ in events)
-        return "conversations.item" if has_list else ""
 
 
 class _Bounded:

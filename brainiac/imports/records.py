@@ -200,8 +200,7 @@ def moment_of(value: Any) -> str:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             seconds = value / 1000 if value > _MAX_SECONDS else value
             return iso(datetime.fromtimestamp(seconds, UTC))
-        moment = datetime.fromisoformat(text_of(value).strip())
-        return iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return iso(parse_iso(text_of(value)))
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -96,12 +96,11 @@ def _as_yaml(text: str) -> Iterator[tuple[Any, int, int]]:
     """Yield what a text holds, with its place, if it is JSON but for other quotes, surplus commas and comments."""
     start, end = _START.search(text), max(text.rfind("}"), text.rfind("]")) + 1
     if start and "&" not in text:  # an anchor could make a short text a very long one
-        from ruamel.yaml import YAML  # rarely needed
-        from ruamel.yaml.error import YAMLError
+        import ruamel.yaml as ruamel  # rarely needed
 
-        with suppress(YAMLError, ValueError, RecursionError):
+        with suppress(ruamel.error.YAMLError, ValueError, RecursionError):
             bare = _COMMENT.sub(lambda found: found[1] or "", text[start.start() : end])
-            yield YAML(typ="safe", pure=True).load(bare), start.start(), end
+            yield ruamel.YAML(typ="safe", pure=True).load(bare), start.start(), end
 
 
 def _of_fields(value: Any, result: type[Result]) -> Mapping[str, Any] | None:

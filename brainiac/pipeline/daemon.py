@@ -21,6 +21,7 @@ from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, ne
 from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
+from brainiac.imports.turns import take
 from brainiac.library import read_prompt
 from brainiac.pipeline.bus import Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
@@ -281,8 +282,6 @@ class Daemon:
         """Take in what was said to assistants elsewhere; then again later."""
         self.bus.later(TURN_SECONDS, self._take_turns)
         if not self.bus.near.pending and Turns(self._brain.database).over(self._brain.now()):
-            from brainiac.imports.turns import take  # most brains get none
-
             self.bus.near.submit("turns", partial(take, self._brain))
 
     def _keep_reporting(self) -> None:

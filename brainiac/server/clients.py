@@ -6,6 +6,7 @@ has its file and the manager's commands; nothing is written or started before `i
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import os
@@ -17,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +114,7 @@ class Edit:
 
 def server_entry(root: Path) -> dict[str, Any]:
     """Return how a host starts our server: by absolute paths, since it has another folder and PATH than the person."""
-    variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
-    arguments = ["-m", "brainiac", "--brain", str(root), "mcp"]
+    variables, arguments = _kept_variables(), ["-m", "brainiac", "--brain", str(root), "mcp"]
     return {"command": sys.executable, "args": arguments} | ({"env": variables} if variables else {})
 
 
@@ -125,7 +124,6 @@ def check_start(entry: dict[str, Any]) -> None:
     Raises:
         UserError: It does not start, or does not answer in time; the message has what it printed last.
     """
-    import asyncio  # with mcp it takes a second, and no other command needs it
 
     from mcp.client.session import ClientSession
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -212,25 +210,6 @@ def _in_toml(host: Host, text: str, entry: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """What a service manager is to start.
-
-    Attributes:
-        name: The name of the service; each brain on this machine has another.
-        root: The brain.
-        command: With absolute paths, since a service manager has neither the person's folder nor their PATH.
-        variables: The environment variables of the process.
-        log: The file for what the process prints, where the manager keeps no log.
-    """
-
-    name: str
-    root: Path
-    command: Command
-    variables: Mapping[str, str]
-    log: Path
-
-
-@dataclass(frozen=True, slots=True)
 class Unit:
     """A service of this machine's service manager.
 
@@ -238,10 +217,9 @@ class Unit:
         manager: `systemd` or `launchd`.
         file: What describes the service to the manager.
         text: What the file must hold.
-        enable: Commands by which the manager reads the file and starts the service at each login.
+        enable: Commands by which the manager reads the files, and starts the service at each login.
         start: The command that starts it now.
-        remove: Commands that stop and disable it, before the file is removed.
-        forget: Commands after the file is removed.
+        remove: The command that stops and disables it, before the file is removed.
         look: The command that prints its state, for a person.
         log: The file or command that shows what the daemon printed.
     """
@@ -251,8 +229,7 @@ class Unit:
     text: str
     enable: tuple[Command, ...]
     start: Command
-    remove: tuple[Command, ...]
-    forget: tuple[Command, ...]
+    remove: Command
     look: Command
     log: str
 
@@ -261,24 +238,33 @@ class Unit:
         return Edit(self.file, read_text(self.file), self.text)
 
 
-# --- the two managers -----------------------------------------------------------------------------------------------
-
-
-def start_of(brain: Brain) -> Start:
-    """Return what a service manager is to start for a brain.
+def unit_of(brain: Brain, platform: str = sys.platform) -> Unit:
+    """Return the service of a brain for this system's manager.
 
     Raises:
-        UserError: Its path has a character that no service manager's file can hold.
+        UserError: This system has none that is known here, or no manager's file can hold the brain's path.
     """
     root, environment = str(brain.root), environment_file(brain)
     if not root.isprintable():
         raise UserError(f"{root!r}: a service cannot name a folder with control characters; rename it")
     slug = re.sub(r"[^A-Za-z0-9]+", "-", brain.root.name).strip("-").lower()[:24] or "brain"
+    # with absolute paths, since a manager has neither the person's folder nor their PATH
     command = (sys.executable, "-m", "brainiac", "--brain", root, "run", "--env-file", str(environment))
-    variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
-    # the state folder's name ends with a hash of the brain's real path
+    # each brain on this machine has another: the state folder's name ends with a hash of the brain's real path
     name = f"brainiac-{slug}-{brain.places.state.name[-8:]}"
-    return Start(name, brain.root, command, variables, brain.places.state / "service.log")
+    if platform == "darwin":
+        return _launchd(name, command, brain.places.state / "service.log")
+    if platform.startswith("linux"):
+        return _systemd(name, command, brain.root)
+    raise UserError(
+        f"a service is made for systemd and launchd alone, not for {platform}; have your system start at each login: "
+        f"{shlex.join(command)} (a task of Windows that an earlier version made is called {name})"
+    )
+
+
+def _kept_variables() -> dict[str, str]:
+    """Return the variables that what starts us must hand on, as they are here."""
+    return {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
 
 
 def environment_file(brain: Brain) -> Path:
@@ -286,48 +272,31 @@ def environment_file(brain: Brain) -> Path:
     return brain.places.config.with_name("environment")
 
 
-def unit_of(start: Start, platform: str = sys.platform) -> Unit:
-    """Return the service for this system's manager.
-
-    Raises:
-        UserError: This system has none that is known here.
-    """
-    if platform == "darwin":
-        return _launchd(start)
-    if platform.startswith("linux"):
-        return _systemd(start)
-    raise UserError(
-        f"a service is made for systemd and launchd alone, not for {platform}; have your system start at each login: "
-        f"{shlex.join(start.command)} (a task of Windows that an earlier version made is called {start.name})"
-    )
-
-
-def _systemd(start: Start) -> Unit:
+def _systemd(name: str, command: Command, root: Path) -> Unit:
     """Return a systemd user unit, which is started again after a crash, at most four times in five minutes."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
-    variables = [f"Environment={_systemd_quoted(f'{key}={value}')}" for key, value in start.variables.items()]
-    description = f"Brainiac, the memory in {start.root.as_posix().replace('%', '%%')}"
+    variables = [f"Environment={_systemd_quoted(f'{key}={value}')}" for key, value in _kept_variables().items()]
+    description = f"Brainiac, the memory in {root.as_posix().replace('%', '%%')}"
     # the colon keeps a `$` in a path from being read as a variable
-    command = f":{' '.join(map(_systemd_quoted, start.command))}"
+    line = f":{' '.join(map(_systemd_quoted, command))}"
     sections = {
         "Unit": [f"Description={description}", "StartLimitIntervalSec=300", "StartLimitBurst=4"],
         "Service": [
-            *("Type=exec", f"ExecStart={command}", *variables, "Restart=on-failure", "RestartSec=10"),
+            *("Type=exec", f"ExecStart={line}", *variables, "Restart=on-failure", "RestartSec=10"),
             *("TimeoutStopSec=30", "NoNewPrivileges=true"),
         ],
         "Install": ["WantedBy=default.target"],
     }
-    text = "\n".join(line for name, lines in sections.items() for line in (f"[{name}]", *lines, ""))
+    text = "\n".join(line for head, lines in sections.items() for line in (f"[{head}]", *lines, ""))
     control = ("systemctl", "--user")
-    service = f"{start.name}.service"
+    service = f"{name}.service"
     return Unit(
         "systemd",
         folder / service,
         text,
         enable=((*control, "daemon-reload"), (*control, "enable", service)),
         start=(*control, "restart", service),
-        remove=((*control, "disable", "--now", service),),
-        forget=((*control, "daemon-reload"),),
+        remove=(*control, "disable", "--now", service),
         look=(*control, "status", service),
         log=f"journalctl --user --unit {service}",
     )
@@ -337,21 +306,21 @@ def _systemd_quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
-def _launchd(start: Start) -> Unit:
+def _launchd(name: str, command: Command, log: Path) -> Unit:
     """Return a launchd agent; launchd reads its folder at each login by itself."""
     values = {
-        "Label": start.name,
-        "ProgramArguments": list(start.command),
-        "EnvironmentVariables": dict(start.variables),
+        "Label": name,
+        "ProgramArguments": list(command),
+        "EnvironmentVariables": _kept_variables(),
         "RunAtLoad": True,
         # started again after a crash, not after a person stopped it
         "KeepAlive": {"SuccessfulExit": False},
         "ThrottleInterval": 30,
         "ProcessType": "Background",
-        "StandardOutPath": str(start.log),
-        "StandardErrorPath": str(start.log),
+        "StandardOutPath": str(log),
+        "StandardErrorPath": str(log),
     }
-    file = Path.home() / "Library/LaunchAgents" / f"{start.name}.plist"
+    file = Path.home() / "Library/LaunchAgents" / f"{name}.plist"
     domain = f"gui/{os.getuid()}" if hasattr(os, "getuid") else "gui"
     return Unit(
         "launchd",
@@ -359,10 +328,9 @@ def _launchd(start: Start) -> Unit:
         plistlib.dumps(values, sort_keys=False).decode(),
         enable=(),
         start=("launchctl", "bootstrap", domain, str(file)),
-        remove=(("launchctl", "bootout", f"{domain}/{start.name}"),),
-        forget=(),
-        look=("launchctl", "print", f"{domain}/{start.name}"),
-        log=str(start.log),
+        remove=("launchctl", "bootout", f"{domain}/{name}"),
+        look=("launchctl", "print", f"{domain}/{name}"),
+        log=str(log),
     )
 
 
@@ -383,10 +351,9 @@ def install(unit: Unit, edit: Edit) -> None:
 
 def uninstall(unit: Unit) -> None:
     """Stop the service, have the manager forget it, and remove its file."""
-    for command in unit.remove:
-        _error_of(command)  # it may have been stopped or removed before
+    _error_of(unit.remove)  # it may have been stopped or removed before
     unit.file.unlink(missing_ok=True)
-    for command in unit.forget:
+    for command in unit.enable[:1]:  # the manager reads its files again
         _error_of(command)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from brainiac import events
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import FormatError, NoMomentError, UserError
+from brainiac.errors import FormatError, UserError
 from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.storage.projection import ORIGIN
@@ -60,8 +60,7 @@ def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: boo
             learn of what it may not see. A whole one has its time in it.
 
     Raises:
-        NoMomentError: It is none of these, or is still to come.
-        UserError: It looks like an id, and no event or several have it.
+        UserError: It is none of these, is still to come, or looks like an id that no event has, or several.
     """
     now = store.now()
     named = time_named(text, now, store.settings.recall.language)
@@ -72,10 +71,10 @@ def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: boo
         event = find_event(store, text)
         return event.at, event.id
     if named is None:
-        raise NoMomentError(f"{text!r} is no time; give {TIMES}, or an event's id")
+        raise UserError(f"{text!r} is no time; give {TIMES}, or an event's id")
     first, last = named
     if first > now:
-        raise NoMomentError(f"{text} is still to come")
+        raise UserError(f"{text} is still to come")
     return iso(min(last, now) if is_end else first), ""
 
 

@@ -27,6 +27,9 @@ import fasteners  # type: ignore[import-untyped]  # ships no types
 from brainiac.errors import LockedError
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
+if sys.platform != "win32":
+    import fcntl
+
 _AT_FDCWD = -100
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2  # linux/fs.h
 _RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
@@ -93,8 +96,6 @@ class Disk:
         handle = os.open(path, os.O_RDONLY)
         try:
             if sys.platform == "darwin":  # plain fsync leaves the data in the drive's own cache there
-                import fcntl  # POSIX only
-
                 fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
             else:
                 os.fsync(handle)
@@ -373,10 +374,8 @@ def is_flocked(path: Path) -> bool:
 
 def _flock(handle: int, *, is_shared: bool) -> bool:
     """Return whether an open file could be locked."""
-    try:
-        import fcntl  # POSIX only
-    except ImportError as error:
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP)) from error
+    if sys.platform == "win32":
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -23,7 +23,6 @@ from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.markdown import decode_text
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
-from brainiac.logs import logger
 from brainiac.places import LocalPlaces, id_in
 from brainiac.settings import MachineSettings, Settings, SettingsFile, take_retired
 from brainiac.storage.commit import Committer
@@ -33,6 +32,7 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, find_sources, page_text
 from brainiac.storage.projection import Projection
+from brainiac.terminal import logger
 from brainiac.tree import Tree
 
 T = TypeVar("T")

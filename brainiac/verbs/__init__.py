@@ -22,14 +22,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
+from brainiac.history.why import Why
 from brainiac.text.dates import TIMES
 from brainiac.verbs.push import push, push_beside, waiting_for
-from brainiac.verbs.reading import PERSON, Caller, briefing, fetch, list_folder, search, why
+from brainiac.verbs.reading import (
+    PERSON,
+    Briefing,
+    Caller,
+    Listing,
+    Matches,
+    Page,
+    Reason,
+    briefing,
+    fetch,
+    list_folder,
+    search,
+    why,
+)
 from brainiac.verbs.writing import Asked, Change, answer, ask, remember, save_prompt, suggest
 
 __all__ = ["PERSON", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
-__all__ += ["briefing", "fetch", "list_folder", "push", "push_beside", "remember", "save_prompt", "search", "suggest"]
-__all__ += ["verb_named", "why"]
+__all__ += ["briefing", "fetch", "list_folder", "push", "push_beside", "remember", "save_prompt", "search"]
+__all__ += ["since_then", "suggest", "verb_named", "why"]
 
 
 _At = Annotated[str, Field(description=f"as memory stood then: {TIMES}, or an event's id; empty: now")]
@@ -110,13 +124,11 @@ class Verb:
         except ValidationError as error:
             raise UserError(*map(self._problem, error.errors())) from None
         if at := checked.pop("at", ""):
-            # few ask for it, and it imports most of what there is
-            from brainiac.history.as_of import standing
-            from brainiac.verbs.then import since
+            from brainiac.history.as_of import standing  # few ask for it, and it imports most of what there is
 
             with standing(brain, at, is_door=not caller.is_person) as then:
                 result = self.function(then, **checked, caller=caller)
-                return dict(result.to_json()) | {"at": then.at, "since": since(then, result, caller)}
+                return dict(result.to_json()) | since_then(then, result, caller)
         return dict(self.function(brain, **checked, caller=caller).to_json()) | self.beside(brain, caller)
 
     def _problem(self, problem: Any) -> str:
@@ -127,6 +139,40 @@ class Verb:
         if problem["type"] == "missing":
             return f"`{self.name}` needs `{where}`: {self.schema['properties'][where]['description']}"
         return f"`{where}` of `{self.name}`: {problem['msg']}"
+
+
+MAX_SINCE = 20  # lines on what became since
+
+
+def since_then(memory: Brain, result: Any, caller: Caller = PERSON) -> dict[str, Any]:
+    """Return the moment of memory as it stood, and what became since of the pages and statements in a result.
+
+    Args:
+        memory: The brain that was asked; of the present one nothing is returned.
+        result: What a verb returned.
+        caller: Who asks, and sees no more of the present than by asking now.
+    """
+    if memory.present is memory:
+        return {}
+    from brainiac.history.as_of import AsOf, changed_since  # as above
+
+    assert isinstance(memory, AsOf)
+    paths, words = list[str](), list[str]()
+    match result:
+        case Matches(matches=matches):
+            paths, words = [match.hit.path for match in matches], [match.hit.text for match in matches]
+        case Page(id=path) | Reason(why=Why(path=path)):
+            paths = [path]
+        case Listing(entries=entries):
+            paths = [entry.id for entry in entries]
+        case Asked():
+            paths = [str(receipt.get("path", "")).partition("#")[0] for receipt in result.receipts]
+        case Briefing(memory=shown):
+            pages, text = memory.pages().pages.items(), "\n".join(block.text for block in shown.blocks)
+            paths = [path for path, page in pages if path in text or page.title in text]
+    lines = changed_since(memory, caller.gate(memory.present), paths, words)
+    more = [f"and {len(lines) - MAX_SINCE} more"] if len(lines) > MAX_SINCE else []
+    return {"at": memory.at, "since": [*map(caller.fenced, lines[:MAX_SINCE]), *more]}
 
 
 # always in the same order, or a host's prompt cache would miss

@@ -11,6 +11,7 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.session import command, note_edits
+from brainiac.cli.styling import spinner
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import LockedError, UserError
 from brainiac.events import ReviewSettled
@@ -34,8 +35,6 @@ def register(app: typer.Typer) -> None:
 @command()
 def organize(brain: Brain) -> Iterator[Any]:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
-    from brainiac.cli.styling import spinner  # rich is heavy
-
     with spinner("looking at the tree") as progress:
         require_active(brain)
         note_edits(brain)

@@ -13,10 +13,12 @@ from typing import Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import agree, command, moment_named, note_edits
+from brainiac.cli.session import agree, command, note_edits
+from brainiac.cli.styling import bar
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.history.rebuild import is_made_from, make_raw, settle
+from brainiac.storage.causes import moment_named
 from brainiac.terminal import say
 
 from .past import CatchUp, Past, require_model
@@ -46,8 +48,6 @@ def promote(brain: Brain, *, past: bool = False, since: str = "", model: str = "
     if past:
         yield from _catch_up(brain, since, model, yes=yes, made={}, last="")
         return
-    from brainiac.cli.styling import bar  # rich is heavy
-
     note_edits(brain)
     with bar("Deciding what to remember"), _alone():
         outcome = run(brain)
@@ -111,8 +111,6 @@ def _catch_up(brain: Brain, since: str, model: str, *, yes: bool, made: dict[str
         made: What was done before, for the JSON.
         last: What is said where it has come to its end; "" for how to see it and take it back.
     """
-    from brainiac.cli.styling import bar  # rich is heavy
-
     note_edits(brain)
     day = brain.day_of(moment_named(brain, since)[0]) if since else ""
     with bar("Looking at what was said"):

@@ -217,7 +217,7 @@ def test_commands_run_side_by_side_print_each_their_own(daemon: Living) -> None:
 
 def test_only_this_user_reaches_the_socket_and_only_the_same_program_is_served(daemon: Living) -> None:
     """Another version is sent away, nothing is done before the caller says go, and a foreign folder is not entered."""
-    path = Path(os.readlink(places_of(daemon.root).state / "commands.socket"))
+    path = Path(json.loads((places_of(daemon.root).state / "server.json").read_text())["socket"]).with_name("c")
     assert (0o600, 0o700) == (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode))
     before = sorted((daemon.root / "inbox").rglob("*"))
     for sent in (b'{"program": ["0.0.1"], "words": ["ask", "hi"]}\n', b"nonsense\n", b"[]\n", b"\xff\n", b""):

@@ -138,7 +138,7 @@ def test_each_library_is_used_for_what_it_is_for() -> None:
         "ruamel.yaml": "brainiac/formats/frontmatter.py",
         "fasteners": "brainiac/storage/files.py",
         "pluggy": "brainiac/host/plugins.py",
-        "structlog": "brainiac/logs.py",
+        "structlog": "brainiac/terminal.py",
         "litellm": "brainiac/llm/completion.py",
         "pytest": "tests/conftest.py",
         "freezegun": "tests/unit/test_clock.py",

@@ -39,7 +39,6 @@ WRITERS = {
     "brainiac/server/clients.py": "an assistant's own settings and the service's file, when the person says so",
     "brainiac/window/sessions.py": "who is logged in to the window, in the state folder",
     "brainiac/places.py": "which brain is the default, in the state folder",
-    "brainiac/cli/served.py": "the link to its socket, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
     "brainiac/history/backup.py": "removes an interrupted backup, writes restored brains, renames this machine's state",
     "brainiac/history/rebuild.py": "makes a new brain beside its place, before anybody can open it",
@@ -118,7 +117,7 @@ def imported(path: Path) -> set[str]:
 # floors below and from its own, and no imports go round in a circle: not for types and not inside a function either.
 FLOORS = (
     "brainiac.errors brainiac.clock brainiac.records brainiac.confined brainiac.terminal",
-    "brainiac.events brainiac.logs brainiac.places brainiac.tree brainiac.text",
+    "brainiac.events brainiac.places brainiac.tree brainiac.text",
     "brainiac.formats",
     "brainiac.storage.files",
     "brainiac.settings",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import signal
 import sys
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from brainiac_plugins.promotion.filing import tidy_inbox
 
 import brainiac
 from brainiac.brain import Brain
-from brainiac.cli.ask import _uninterrupted
 from brainiac.formats.markdown import find_links
 from brainiac.testing import World, make_brain
 from tests.support.commands import Shell
@@ -146,20 +143,6 @@ def test_a_mistyped_command_is_told_and_kept_as_text(shell: Shell, tmp_path: Pat
     done = shell("ask", text, "--brain", str(brain.root))
     assert (0, is_told) == (done.code, "`/remeber` is no command" in done.out)
     assert text in brain.tree.short_term.read_text()
-
-
-def test_ctrl_c_waits_while_a_line_of_the_conversation_is_saved() -> None:
-    """The interrupted work is finished, and the interrupt counts then."""
-    done = []
-
-    def save() -> None:
-        with _uninterrupted():
-            os.kill(os.getpid(), signal.SIGINT)
-            done.append("saved")
-
-    with pytest.raises(KeyboardInterrupt):
-        save()
-    assert ["saved"] == done
 
 
 def test_links_of_an_answer_open_on_a_terminal(tmp_path: Path) -> None:

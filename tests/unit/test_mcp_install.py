@@ -87,10 +87,10 @@ def test_a_file_that_is_not_understood_is_left_alone(shell: Shell, text: str) ->
     assert "nothing was changed" in refused.err.replace("\n", " ")
 
 
-def test_nothing_is_written_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_unasked(shell: Shell) -> None:
     """Without a yes the change is only shown; an unknown program is told which there are."""
     done = shell("mcp", "install", "claude-desktop")
-    assert 1 == done.code
+    assert 2 == done.code
     assert '"mcpServers"' in done.out
     assert not hosts()["claude-desktop"].file.exists()
     unknown = shell("mcp", "install", "emacs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import plistlib
 import shlex
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from brainiac import Brain
 from brainiac.errors import UserError
-from brainiac.server.clients import Start, Unit, start_of, unit_of
+from brainiac.server.clients import Unit, unit_of
 from tests.support.commands import Shell
 from tests.support.models import make_brain
 
@@ -45,63 +45,63 @@ class Machine:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """What is to be started for a brain in a folder with a difficult name."""
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    """A brain in a folder with a difficult name."""
     brain = make_brain(tmp_path / STRANGE)
-    yield start_of(brain)
+    yield brain
     brain.close()
 
 
 @pytest.fixture
-def linux(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Machine:
+def linux(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Machine:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "systemctl").write_text(SYSTEMCTL)
     (programs / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     monkeypatch.setattr(sys, "platform", "linux")
-    return Machine(Shell(capsys, str(start.root)), unit_of(start), programs)
+    return Machine(Shell(capsys, str(brain.root)), unit_of(brain), programs)
 
 
-def test_systemd_accepts_the_unit(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systemd_accepts_the_unit(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd's own check has nothing to say, whatever the folder is called."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")
-    unit = unit_of(start, "linux")
+    unit = unit_of(brain, "linux")
     (file := tmp_path / unit.file.name).write_text(unit.text)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     done = subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", file], capture_output=True, text=True)
     assert (0, "") == (done.returncode, done.stderr)
-    assert str(start.root).replace("%", "%%").replace('"', '\\"') in unit.text
+    assert str(brain.root).replace("%", "%%").replace('"', '\\"') in unit.text
 
 
-def test_launchd_reads_the_agent(start: Start) -> None:
+def test_launchd_reads_the_agent(brain: Brain) -> None:
     """A property list with the very command, started at login and after a crash, not after an end in order."""
-    unit = unit_of(start, "darwin")
+    unit = unit_of(brain, "darwin")
     values = plistlib.loads(unit.text.encode())
-    assert list(start.command) == values["ProgramArguments"]
-    assert (start.name, True, {"SuccessfulExit": False}) == (values["Label"], values["RunAtLoad"], values["KeepAlive"])
-    assert dict(start.variables) == values["EnvironmentVariables"]
-    assert unit.file.name == f"{start.name}.plist"
+    assert [sys.executable, "-m", "brainiac", "--brain", str(brain.root), "run"] == values["ProgramArguments"][:6]
+    name = unit.file.stem
+    assert (name, True, {"SuccessfulExit": False}) == (values["Label"], values["RunAtLoad"], values["KeepAlive"])
+    assert os.environ["XDG_STATE_HOME"] == values["EnvironmentVariables"]["XDG_STATE_HOME"]
+    assert name.startswith("brainiac-my-home-notes-100-")
     if shutil.which("plutil"):
         subprocess.run(["plutil", "-lint", "-"], input=unit.text.encode(), check=True)
 
 
-def test_a_system_without_either_is_told_what_to_start(start: Start) -> None:
+def test_a_system_without_either_is_told_what_to_start(brain: Brain) -> None:
     """Windows' tasks are made no more: what is to be started at login is named, and what an old task is called."""
     with pytest.raises(UserError, match="made for systemd and launchd alone, not for win32") as refused:
-        unit_of(start, "win32")
-    assert shlex.join(start.command) in str(refused.value)
-    assert f"is called {start.name}" in str(refused.value)
+        unit_of(brain, "win32")
+    assert shlex.join(["--brain", str(brain.root), "run"]) in str(refused.value)
+    assert f"is called {unit_of(brain, 'darwin').file.stem}" in str(refused.value)
 
 
-def test_nothing_is_started_without_being_told(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It shows the file and asks; installed it is enabled, and started by `--now` alone; then nothing is new."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO("n\ny\n"))
-    assert 1 == linux.shell("service", "install").code
+def test_nothing_is_started_without_being_told(linux: Machine) -> None:
+    """It shows the file, and does nothing where nobody can be asked; it is enabled, and started by `--now` alone."""
+    refused = linux.shell("service", "install")
+    assert (2, True) == (refused.code, "ExecStart" in refused.out)
     assert ([], False) == (linux.asked, linux.unit.file.exists())
-    done = linux.shell("service", "install")
-    assert "ExecStart" in done.out
+    done = linux.shell("service", "install", "--yes")
     assert linux.unit.text == linux.unit.file.read_text()
     enabling = ["--user daemon-reload", f"--user enable {linux.unit.file.name}"]
     assert enabling == linux.asked

@@ -81,7 +81,7 @@ def test_commands_go_by_the_clock_of_the_world(world: World) -> None:
     assert {"2025-09-15"} == {line["at"][:10] for line in world.cli("log", "--json").json}
     assert world.cli("search", "Portland", "--json").json
     wrong = world.cli("show", "inbox/a.md", "--at", "never")
-    assert (2, "") == (wrong.code, wrong.out)
+    assert (1, "") == (wrong.code, wrong.out)
     assert "'never' is no time" in wrong.err
 
 

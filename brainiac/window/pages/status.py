@@ -11,6 +11,7 @@ from typing import Any
 from brainiac.errors import BrainiacError
 from brainiac.health.overview import overview
 from brainiac.library import read_prompt
+from brainiac.llm.catalog import cost_rows
 from brainiac.tree import subfolders
 from brainiac.verbs import briefing
 from brainiac.window.frame import Action, Page, Visit
@@ -38,8 +39,6 @@ def _devices(visit: Visit) -> Iterator[tuple[str, str]]:
 
 def _costs(visit: Visit) -> Mapping[str, Any]:
     """Return what models did in the last days, a month or ever: by purpose, and the money of each day or month."""
-    from brainiac.llm.catalog import cost_rows  # with it come the requests to models
-
     brain, month = visit.brain, visit.given.get("month", "")
     days = [brain.midnight(-ago).date().isoformat() for ago in reversed(range(DAYS))]
     span = f"{DAYS} days"
