@@ -166,13 +166,12 @@ def _consolidations() -> Iterator[Case]:
 
 
 def _pages() -> Iterator[Case]:
-    folders = {"concrete/people": "who the person knows", "concrete/home": "the flat", "skills": "how things are done"}
 
     def name(statement: str, kind: Any = "concrete", steps: tuple[str, ...] = ()) -> SynthesizeRequest:
         candidates = [Existing("n1", statement)]
-        return SynthesizeRequest(now=NOW, kind=kind, title="", candidates=candidates, steps=steps, folders=folders)
+        return SynthesizeRequest(now=NOW, kind=kind, title="", candidates=candidates, steps=steps)
 
-    yield Case(name("User's cousin Priya is a vet in Turin"), ('"concrete"', "people", "Priya"))
+    yield Case(name("User's cousin Priya is a vet in Turin"), ('"concrete"', "Priya"))
     steps = ("Soak the stone", "Stroke at 20 degrees", "Strop")
     yield Case(name("How to sharpen a knife", "skill", steps), ('"skill"', "[Kk]nife", "Strop"))
     yield Case(name("The kitchen of User's flat is yellow"), ('"concrete"', "[Kk]itchen|home|flat"))

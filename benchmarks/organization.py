@@ -108,10 +108,9 @@ def races(folder: Path, rounds: int) -> Figures:
 
 
 def large(folder: Path, pages: int) -> Figures:
-    """Organize a large brain, move one of its pages by hand, and look for rot."""
+    """Organize a large brain, and move one of its pages by hand."""
     from brainiac_plugins.organization.run import organize
     from brainiac_plugins.organization.upkeep import Upkeep
-    from brainiac_plugins.organization.usage import find_stale
 
     from brainiac.events import FileChange, PathKind
     from tests.support.organized import NOW, make_scene
@@ -135,7 +134,6 @@ def large(folder: Path, pages: int) -> Figures:
     brain.observed.adopt()
     brain.recall.rescan()
     _, heal = timed(lambda: upkeep.note_change(FileChange("moved", moved, PathKind.MEMORY, target)))
-    _, rot = timed(lambda: list(find_stale(brain)))
     brain.close()
     return {
         "pages": pages,
@@ -143,7 +141,6 @@ def large(folder: Path, pages: int) -> Figures:
         "organize_1000_lines_s": run,
         "second_run_s": again,
         "heal_one_move_of_100_links_s": heal,
-        "rot_s": rot,
     }
 
 

@@ -24,7 +24,6 @@ from brainiac.formats.access_log import AccessEntry
 from brainiac.formats.page import Memory, Statement
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response
 from brainiac.host import hookspecs
-from brainiac.host.hookspecs import StaleItem
 from brainiac.llm.context.blocks import Block
 from brainiac.records import Record
 from brainiac.search.documents import Hit
@@ -132,7 +131,6 @@ HANDED_OVER: tuple[type, ...] = (
     AccessEntry,
     Hit,
     Block,
-    StaleItem,
 )
 
 

@@ -11,7 +11,6 @@ NAMES = {  # why a plugin needs them: the names, by module
         "brainiac.errors": "BrainiacError StorageError FormatError ConfinementError BudgetError PluginError",
         "brainiac.events": "PathKind RecordedChange new_id content_hash",
         "brainiac.clock": "Clock ManualClock iso day_in moment_in",
-        "brainiac.host.hookspecs": "StaleItem",
     },
     "To read and write files of the brain in their formats": {
         "brainiac.formats.access_log": "AccessEntry parse_access_log",

@@ -70,8 +70,6 @@ def _daemon(daemon: dict[str, Any]) -> str:
 def doctor(*, fix: bool = False, confirm_deletions: bool = False) -> Iterator[Any]:
     """Look the brain's files over: structure, front matter, uuids, links, journal. Exits 1 when problems remain.
 
-    What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
-
     Args:
         fix: Mend what can be mended without losing anything.
         confirm_deletions: Many notes that vanished at once were meant to be deleted.
@@ -86,22 +84,18 @@ def doctor(*, fix: bool = False, confirm_deletions: bool = False) -> Iterator[An
         if fix and problems:
             mended = mend(brain, problems)
             problems = list(examine(brain))
-        stale = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
         notice_lines = [str(notice) for notice in notices(brain)]
     found = {
         name: [{"path": p.path, "what": p.what, "todo": p.todo, "is_fixable": p.fix is not None} for p in of_kind]
         for name, of_kind in (("problems", problems), ("mended", mended))
     }
-    yield found | {"notices": notice_lines, "rot": [asdict(item) for item in stale]}
+    yield found | {"notices": notice_lines}
     for problem in mended:
         say(f"mended  {problem.path}: {problem.what}")
     for problem in problems:
         say(str(problem))
     say(f"{len(problems)} problem{'s' * (len(problems) > 1)}." if problems else "Nothing is wrong.")
     session.print_list("Notices", notice_lines)
-    for kind in dict.fromkeys(item.kind for item in stale):
-        lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]
-        session.print_list(f"Grows old ({kind}, {len(lines)})", lines)
     if problems:
         raise typer.Exit(1)
 

@@ -6,8 +6,7 @@ arguments you need, by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -22,23 +21,6 @@ if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs no
 
 hookspec = pluggy.HookspecMarker("brainiac")
 hookimpl = pluggy.HookimplMarker("brainiac")
-
-
-@dataclass(frozen=True, slots=True)
-class StaleItem:
-    """A page or folder that grows old, for a person to look at.
-
-    Attributes:
-        kind: `superseded`, `orphan`, `uncited` or `overgrown`; a plugin may use others.
-        path: The path of the page or folder, relative.
-        what: What is wrong, to be shown after the path.
-        todo: What a person can do about it.
-    """
-
-    kind: str
-    path: str
-    what: str
-    todo: str
 
 
 Brain = Any  # brainiac.brain.Brain, which stands above this module: it loads what implements these
@@ -120,11 +102,6 @@ def register_models(register: Callable[[str, Callable[[Brain], Engine]], None]) 
 @hookspec
 def register_commands(cli: Any) -> None:
     """Add commands to the Typer application."""
-
-
-@hookspec
-def find_stale(brain: Brain) -> Iterable[StaleItem] | None:
-    """Return pages and folders that grow old although every file is in order; `doctor` shows them."""
 
 
 @hookspec

@@ -285,16 +285,6 @@ class Gate:
         known = (page for page in pages if self.knows(page.path))
         return [page if self._shows(page.path, page.about) else replace(page, about="") for page in known]
 
-    def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Return the folders whose names may be shown; a summary is "" where no index page that may be shown has it."""
-        top = self._tree.relative(self._tree.long_term)
-        folders_to_show = {}
-        for name, summary in folders.items():
-            if self.knows(f"{top}/{name}"):
-                index = self.read_note(f"{top}/{name}/{INDEX}", tops=("memory",)) if summary else None
-                folders_to_show[name] = summary if index and unescaped(summary) in unescaped(index) else ""
-        return folders_to_show
-
     def _patterns(self, patterns: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         """Return access statistics without the rows that name a hidden page or folder."""
 
@@ -403,7 +393,6 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "existing": Gate._existing,
     "standing": Gate._existing,
     "pages": Gate._page_names,
-    "folders": Gate._folders,
     "patterns": Gate._patterns,
     "structure": lambda gate, folders: {name: entries for name, entries in folders.items() if gate.knows(name)},
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args, get_origin
@@ -608,16 +608,15 @@ class VerifyRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeRequest(Request):
-    """Ask for title, summary and order of a new or much changed page.
+    """Ask for title, summary and order of a much changed page.
 
     Attributes:
         kind: Of the page.
-        title: Its present or proposed title.
+        title: Its present title.
         candidates: The statements that are new on it.
         steps: The steps of a skill.
         standing: The statements that were on it before.
         events: The exchanges that the new statements rest on.
-        folders: Existing folders below `long_term/` with their summaries; none for an existing page.
         wants_headings: Whether it is long and has no headings yet.
     """
 
@@ -629,7 +628,6 @@ class SynthesizeRequest(Request):
     steps: Sequence[str] = ()
     standing: Sequence[Existing] = ()
     events: Sequence[StmEvent] = ()
-    folders: Mapping[str, str] = field(default_factory=dict)
     wants_headings: bool = False
 
 

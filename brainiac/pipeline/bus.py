@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 
 from brainiac.brain import Brain
-from brainiac.errors import ConflictError, FormatError, StorageError, storage_trouble
+from brainiac.errors import FormatError, StorageError, storage_trouble
 from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
@@ -114,7 +114,7 @@ class Bus:
             self._changed.notify_all()
 
     def ask(self, path: str) -> None:
-        """Process a prompt or note, after the earlier jobs of its conversation."""
+        """Process a file of the inbox, after the earlier jobs of its conversation."""
         self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
 
     @property
@@ -151,8 +151,8 @@ class Bus:
                 self._changed.wait()
 
     def _conversation(self, path: str) -> str:
-        """Return the conversation of a prompt, which is the key of its jobs."""
-        return conversation_of(path, inbox=self._brain.tree.layout.inbox)
+        """Return the conversation of a prompt, or of the one that a response is to: the key of its jobs."""
+        return conversation_of(next(iter(prompt_path_of(path)), path), inbox=self._brain.tree.layout.inbox)
 
     def _wake(self) -> None:
         with self._changed:
@@ -259,11 +259,9 @@ class Bus:
             return
         action: Action = "deleted" if stamp is None else "created" if former is None else "modified"
         change = FileChange(action, path, tree.kind_of(path))
+        if watch.is_unwritten(former, stamp) and not tree.is_tracked(path):
+            return
         try:
-            if watch.is_unwritten(former, stamp):
-                if tree.is_tracked(path):  # it is hashed; plugins hear of it only if its content differs anyway
-                    self._submit_notice(change, is_written=False)
-                return
             self._brain.recall.note_change(path)  # first, so that a search by a plugin finds the new text
             if change.kind in TO_ANSWER and stamp is not None:
                 self.foreground.submit(self._conversation(path), lambda: self._answer(change))
@@ -308,18 +306,17 @@ class Bus:
 
     # --- the notice tier --------------------------------------------------------------------------------
 
-    def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_written: bool = True) -> None:
-        self.notice.submit("in order", lambda: self._notice(change, attempt, is_written=is_written))
+    def _submit_notice(self, change: FileChange, attempt: int = 1) -> None:
+        self.notice.submit("in order", lambda: self._notice(change, attempt))
 
-    def _notice(self, change: FileChange, attempt: int, *, is_written: bool) -> None:
+    def _notice(self, change: FileChange, attempt: int) -> None:
         """Record a person's change in the journal and do what follows from it; after an error try again later.
 
         Args:
             change: The change.
             attempt: How often this was tried, counting this time.
-            is_written: False where the file seemed unwritten, see `is_unwritten`.
         """
-        brain, again = self._brain, partial(self._submit_notice, change, is_written=is_written)
+        brain, again = self._brain, partial(self._submit_notice, change)
         if brain.git_operation:  # what git checks out meanwhile is no edit
             self.later(GIT_SECONDS, again)
             return
@@ -336,14 +333,7 @@ class Bus:
             self.later(min(MAX_RETRY_SECONDS, 2.0**attempt), partial(again, attempt=attempt + 1))
         else:
             path = change.path
-            if not is_written:
-                if recorded is not None:
-                    brain.recall.note_change(path)
-                # a prompt may wait because it could not be read: a `chmod` that permits it changes but the change time
-                is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
-                if change.kind in TO_ANSWER and (recorded is not None or is_waiting):
-                    self.ask(path)
-            elif recorded is None and change.kind in TO_ANSWER:
+            if recorded is None and change.kind in TO_ANSWER:
                 # the commit of the answer recorded the prompt; the hooks have not heard of it yet
                 recorded = change
             if recorded is not None:
@@ -364,27 +354,14 @@ class Bus:
         if change.action == "deleted" and kind in TO_ANSWER:
             self.ask(path)  # removes it from the waiting prompts, and its error file
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
-            self._submit_response(path)
+            self.ask(path)
         elif kind is PathKind.ERROR and change.action == "deleted":  # a person's way to ask for another attempt
             self.retry(prompt_path_of(path))
         elif kind is PathKind.CONFIG:  # other sources, models or devices may be set now
             self._look_at_sources()
             self.retry()
         elif kind in (PathKind.FILE, PathKind.OTHER) and path.startswith(self._brain.tree.layout.inbox + "/"):
-            self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
-
-    def _submit_response(self, path: str, attempt: int = 1) -> None:
-        """Have a response recorded; where the disk fails, or a file changed meanwhile, try again later."""
-
-        def take() -> None:
-            try:
-                with storage_trouble():
-                    self.inbox.take_response(path)
-            except (ConflictError, StorageError) as error:
-                self._brain.log.warning("response_postponed", path=path, problem=str(error))
-                self.later(min(MAX_RETRY_SECONDS, 2.0**attempt), partial(self._submit_response, path, attempt + 1))
-
-        self.foreground.submit(self._conversation(next(iter(prompt_path_of(path)), path)), take)
+            self.ask(path)
 
     def retry(self, paths: Collection[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths; None for all, a held backlog only where it is free."""

@@ -17,8 +17,7 @@ from pathlib import Path
 from brainiac import errors
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
-from brainiac.formats.prompt import Prompt
+from brainiac.events import Event, FileChange, PromptAnswered, new_id
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.imports.turns import take
@@ -97,7 +96,6 @@ SIGNAL_SECONDS = 0.5
 # a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
 SWITCH_SECONDS = 0.0005
 _M_ARENA_MAX = -8  # malloc.h
-_UNANSWERED = "{}: no plugin answered it; see `brainiac plugins` and `brainiac log`"
 
 
 class Daemon:
@@ -367,6 +365,8 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     """Answer one prompt in this process, let the plugins reflect on the exchange, and return the answer's path.
 
+    In the process of a daemon, the daemon does that.
+
     Args:
         brain: The brain.
         path: The prompt, relative.
@@ -376,10 +376,14 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         UserError: There is nothing to answer, no plugin answered, or another device does.
         ModelError: No model could serve.
     """
-    require_alone(brain)
-    if not is_running(brain):  # a running daemon did this at its start
-        brain.committer.recover()
-    prompt = _prompt_to_answer(brain, path)
+    if not brain.is_watched:
+        require_alone(brain)
+        if not is_running(brain):  # a running daemon did this at its start
+            brain.committer.recover()
+    prompt, former = read_prompt(brain, path), brain.answered.of(path)
+    if prompt is None:
+        raise errors.UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    prompt = replace(prompt, id=former.prompt_id if former else new_id())
     if not brain.answers_here(prompt):
         require_active(brain)  # raises where this device is passive, and says what to do
         raise errors.UserError(f"{path}: {prompt.device} answers it, as its `device` says")
@@ -388,55 +392,17 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         withdraw_private(brain, prompt)
-    if not is_again and (response := _present_response(brain, prompt)):
-        return response
-    with _reflected(brain) as recorded:
-        try:
-            brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
-        finally:
-            brain.observed.note_change(path)  # no answer's commit has recorded it where this failed
-    for event in recorded:
-        if isinstance(event.what, ExchangeEvent) and event.what.response:
-            return brain.tree.absolute(event.what.response)
-    if response := _present_response(brain, prompt):
-        return response  # another process was quicker
-    raise errors.UserError(_UNANSWERED.format(path))
-
-
-def answer_again(brain: Brain, path: str) -> Path:
-    """Answer a prompt once more and return the answer's path; called in the process of the daemon, which reflects it.
-
-    Raises:
-        UserError: There is nothing to answer, or no plugin answered.
-        ModelError: No model could serve.
-    """
-    prompt, former = _prompt_to_answer(brain, path), brain.answered.of(path)
-    brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
-    brain.answered.refresh()
-    answer = brain.answered.of(path)
-    is_new = answer is not None and (former is None or answer.exchange != former.exchange)
-    if answer is None or not answer.response or not is_new:
-        raise errors.UserError(_UNANSWERED.format(path))
-    return brain.tree.absolute(answer.response)
-
-
-def _prompt_to_answer(brain: Brain, path: str) -> Prompt:
-    """Return the prompt at a path, with the id of its earlier answers or a new one.
-
-    Raises:
-        UserError: There is none.
-    """
-    prompt, answer = read_prompt(brain, path), brain.answered.of(path)
-    if prompt is None:
-        raise errors.UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
-    return replace(prompt, id=answer.prompt_id if answer else new_id())
-
-
-def _present_response(brain: Brain, prompt: Prompt) -> Path | None:
-    """Return the path of the response to a prompt's present text; None where that was not answered."""
-    answer = brain.answered.of(prompt.path)
-    if answer is None or not answer.response or not brain.answered.is_answered(prompt):
-        return None
+    if is_again or not (former and former.response and brain.answered.is_answered(prompt)):
+        with nullcontext() if brain.is_watched else _reflected(brain):
+            try:
+                brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+            finally:
+                brain.observed.note_change(path)  # no answer's commit has recorded it where this failed
+        brain.answered.refresh()
+    answer = brain.answered.of(path)  # perhaps of another process, which was quicker
+    is_stale = is_again and answer and former and answer.exchange == former.exchange
+    if answer is None or not answer.response or is_stale or not brain.answered.is_answered(prompt):
+        raise errors.UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
     return brain.tree.absolute(answer.response)
 
 
@@ -459,14 +425,14 @@ def capture_one(brain: Brain, path: str) -> None:
 
 
 @contextmanager
-def _reflected(brain: Brain) -> Iterator[list[Event]]:
+def _reflected(brain: Brain) -> Iterator[None]:
     """Hand the exchanges of a block to the plugins at its end; where that fails, the next daemon hands them out again.
 
     On a device that does not run the processes nothing is handed out: the one that does finds it in the journal.
     """
     recorded: list[Event] = []
     brain.on_event(recorded.append)
-    yield recorded
+    yield
     exchanges = [exchange_of(brain, event) for event in recorded] if brain.is_active else []
     for exchange in filter(None, exchanges):
         try:

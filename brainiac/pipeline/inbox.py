@@ -147,7 +147,7 @@ class Inbox:
         self._brain.log.info("prompt_waits", prompt=pending.prompt, reason=pending.reason, retry_at=pending.retry_at)
 
     def take(self, path: str) -> None:
-        """Process the prompt, note or other file at a path; where the disk fails, try again later.
+        """Process the prompt, note, response or other file at a path; where the disk fails, try again later.
 
         Whatever else is wrong with this path is its reason to wait, which `status` shows.
         """
@@ -165,7 +165,11 @@ class Inbox:
         One that has git's conflict markers, or that another device answers, waits.
         """
         try:
-            if self._brain.tree.kind_of(path) not in events.TO_ANSWER:
+            kind = self._brain.tree.kind_of(path)
+            if kind is events.PathKind.RESPONSE:
+                self._take_response(path)
+                self._clear(path)
+            elif kind not in events.TO_ANSWER:
                 self._take_file(path)
             elif is_marked(self._brain, path):
                 self.hold(Pending(path, "holds conflict markers of git; both versions are merged first"))
@@ -206,7 +210,7 @@ class Inbox:
             if self._brain.tree.kind_of(path) is events.PathKind.FILE and self._brain.tree.absolute(path).is_file():
                 self._take_file(path)
 
-    def take_response(self, path: str) -> None:
+    def _take_response(self, path: str) -> None:
         """Record a response that a person or another program wrote beside its prompt, unless that was done before.
 
         If the prompt was moved, its former response is moved along; if the response is private, what memory has of

@@ -581,10 +581,6 @@ class LinkGraph:
                 if target and target != page.path:
                     yield page.path, target
 
-    def orphans(self) -> list[str]:
-        """Return memories that no page links to and that link to none; index pages aside."""
-        return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
-
     def hubs(self) -> list[tuple[Page, int]]:
         """Return memories with the number of their connections, most first, ties by the latest change."""
         memories = set(self._memories())

@@ -25,7 +25,7 @@ from brainiac.history.why import StatementMatch, find_statement
 from brainiac.library import read_prompt
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE
-from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
+from brainiac.pipeline.daemon import answer_one, capture_one
 from brainiac.storage.database import read_run_state
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.proposals import asked_before, asking
@@ -438,9 +438,7 @@ def _answer(
     if brain.git_operation:
         return Asked(path, waits=brain.waits_for)
     try:
-        if is_again and brain.is_watched:  # the daemon is this process
-            target = answer_again(brain, path)
-        elif is_running(brain) and not is_again:  # a daemon, here or elsewhere, sees the file by itself
+        if is_running(brain) and not is_again:  # a daemon, here or elsewhere, sees the file by itself
             target = _await_answer(brain, path, on_wait)
         else:
             target = answer_one(brain, path, is_again=is_again)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.events import FileChange
-from brainiac.host.hookspecs import StaleItem
 
 if TYPE_CHECKING:
     from .upkeep import Upkeep
@@ -18,14 +17,6 @@ def _upkeep(brain: Brain) -> Upkeep:
     from .upkeep import Upkeep  # here: an answer waits for no plugin's imports
 
     return brain.state_of("organization", lambda: Upkeep(brain))
-
-
-@hookimpl(specname="find_stale")
-def stale_items(brain: Brain) -> list[StaleItem]:
-    """Name what was superseded, pages nobody links to or cites, and overgrown folders."""
-    from .usage import find_stale  # here: an answer waits for no plugin's imports
-
-    return list(find_stale(brain))
 
 
 @hookimpl

@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
@@ -420,16 +421,15 @@ def folders_of(changes: Iterable[events.Change]) -> set[str]:
     return {posixpath.dirname(path) for path in (*paths, *indexed)}
 
 
-def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = None) -> events.Event | None:
+def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = None) -> None:
     """Bring the index pages of folders, and of those above them, up to date; only bytes that differ are written.
+
+    Where a person saves one of the pages meanwhile nothing is written: the next quiet tries again.
 
     Args:
         brain: The brain.
         folders: Relative paths; folders outside of long-term memory and empty ones are ignored.
         cause: The id of the event that changed them.
-
-    Returns:
-        The event; None where nothing differed, or a person saved one of the pages meanwhile.
     """
     tree = brain.tree
     root = tree.relative(tree.long_term)
@@ -437,12 +437,9 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     filled = [folder for folder in inside if next(tree.walk(tree.absolute(folder)), None)]
     # `Folders` takes the folders from changes of files
     changes = Folders(brain, [events.observe(f"{folder}/{INDEX}", b"") for folder in filled]).changes()
-    if not changes:
-        return None
-    try:
-        return brain.commit(events.TreeTidied(what="index-pages"), by=NAME, changes=changes, cause=cause)
-    except ConflictError:
-        return None  # the next quiet tries again
+    if changes:
+        with suppress(ConflictError):
+            brain.commit(events.TreeTidied(what="index-pages"), by=NAME, changes=changes, cause=cause)
 
 
 # --- a run -------------------------------------------------------------------------------------------------
@@ -622,9 +619,8 @@ def new_proposals(brain: Brain, pages: PageSet, actions: list[Action]) -> Iterat
         verb = _WORDS.get(action.kind, "Move to {target}").format(target=f"`{action.target}`")
         names = ", ".join(f"`{path}`" for _, path, _ in rows[:_SHOWN])
         more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-        identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
         yield events.OrganizeProposal(
-            id=identity.hexdigest()[:16],
+            id=events.new_id(),
             what=f"{verb} {names}{more}" + (f" ({action.reason})" if action.reason else ""),
             action=action.kind,
             pages=tuple(rows),

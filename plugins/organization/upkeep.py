@@ -13,7 +13,7 @@ from typing import Any
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
+from brainiac.errors import ConflictError, FormatError, LockedError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.page import MemoryDocument, new_memory, parse_memory
 from brainiac.history import forget
@@ -115,17 +115,15 @@ class Upkeep:
         """Propose to forget the exchanges that a page was made from, where a person deleted it and did not move it."""
         if change.kind is not PathKind.MEMORY or change.is_ours:  # ours: a commit removed it, as `forget` does
             return
-        for event in self._brain.journal.events(kinds={events.NoteDeleted}, reverse=True):
-            removed_hashes = (old.before for old in event.changes if old.path == change.path and old.after is None)
-            if removed_hash := next(removed_hashes, None):
-                # of an off-the-record page the journal has no text (BlobError), and there is nothing to ask
-                with suppress(BlobError, FormatError):
-                    text = self._brain.committer.text_of(removed_hash).decode("utf-8", "surrogateescape")
-                    standing = self._brain.pages().by_uuid.get(parse_memory(change.path, text).uuid, [])
-                    if not {change.path}.issuperset(standing):
-                        return  # it was moved
-                    forget.ask_about_deleted(self._brain, change.path, text)
-                return  # the last removal is the one that was reported
+        brain = self._brain
+        brain.projection.follow()
+        sql = "SELECT before FROM changes WHERE path = ? AND after IS NULL ORDER BY event DESC LIMIT 1"
+        # of an off-the-record page the journal has no text, and there is nothing to ask
+        if (text := brain.kept_text(brain.projection.value(sql, change.path))) is not None:
+            with suppress(FormatError):
+                standing = brain.pages().by_uuid.get(parse_memory(change.path, text).uuid, [])
+                if {change.path}.issuperset(standing):  # else it was moved
+                    forget.ask_about_deleted(brain, change.path, text)
 
     # --- work while it is quiet -------------------------------------------------------------------------
 
@@ -457,7 +455,7 @@ def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProp
     return changes, (row,)
 
 
-def tidy_review(brain: Brain) -> Event | None:
+def tidy_review(brain: Brain) -> None:
     """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute.
 
     One that nobody decided for `LAPSE_DAYS` days is noted as lapsed and goes too, unless its box was touched. Proposals
@@ -468,7 +466,7 @@ def tidy_review(brain: Brain) -> Event | None:
     ticks, asked = find_ticks(before), asked_before(brain)
     n_waiting = sum(each.record.waits and not each.how for each in asked.values())
     if not (ticks or n_waiting) or not read_history(brain).is_resting(path, now):
-        return None
+        return
     untouched = {tick.id for tick in ticks} - {tick.id for tick in ticks if tick.mark != " "}
     gone = {name for name, each in asked.items() if each.how and (each.how != "lapsed" or name in untouched)}
     since = iso(now - timedelta(days=LAPSE_DAYS))
@@ -476,13 +474,13 @@ def tidy_review(brain: Brain) -> Event | None:
         if asked[name].at <= since and lapses(asked[name].record):
             brain.record(events.ProposalDecided(proposal=name, how="lapsed"), by=NAME)
             gone.add(name)
-    event, after = None, with_proposals(without_proposals(before, gone), n_waiting=n_waiting) if before else ""
+    after = with_proposals(without_proposals(before, gone), n_waiting=n_waiting) if before else ""
     if after != before:
-        event = brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])
+        brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])
     # not looked at without need: each of them is carried out for a try
     records, changes = asking(brain, still_waiting(brain) if n_waiting and room_for(brain, asked) else ())
-    shown = tuple(record for record in records if not record.waits)
-    return brain.commit(events.ProposalMade(proposals=shown), by=NAME, changes=changes) if shown else event
+    if shown := tuple(record for record in records if not record.waits):
+        brain.commit(events.ProposalMade(proposals=shown), by=NAME, changes=changes)
 
 
 def still_waiting(brain: Brain) -> list[events.ProposalRecord]:

@@ -1,6 +1,6 @@
 """How memories were used and who placed them, from the journals and the access log, and the patterns in it.
 
-Patterns are shown to a model, or decided by rule; stale items are shown to a person (S13, S14).
+Patterns are shown to a model, or decided by rule (S13, S14).
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import combinations
@@ -20,7 +19,6 @@ from brainiac.events import Change, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.page import Memory
-from brainiac.host.hookspecs import StaleItem
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.pages import INDEX, PageSet
 from brainiac.storage.projection import ORIGIN
@@ -253,28 +251,3 @@ def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usa
         if last and last < before and DIGEST_TAG not in page.tags and IMPORTED not in page.path:
             unused.append((page, last))
     return sorted(unused, key=lambda row: (row[1], row[0].path))
-
-
-def find_stale(brain: Brain) -> Iterator[StaleItem]:
-    """Yield broken successions, pages that nobody links to or cites, and overgrown folders, without a model."""
-    pages, history = brain.pages(), read_history(brain)
-    for page in pages.memories.values():
-        block_ids = {statement.block_id for statement in page.statements}
-        for statement in page.statements:  # in History, whose successor, named by its block id, is not on the page
-            if statement.replaced_by and statement.replaced_by not in block_ids:
-                name = f" ^{statement.block_id}" if statement.block_id else ""
-                what = f"“{statement.text}”{name} was replaced by ^{statement.replaced_by}, which is not there"
-                yield StaleItem("superseded", page.path, what, "say what holds now")
-    brain.recall.flush()  # a link on a page that was not read yet counts too
-    for path in brain.recall.links.orphans():
-        if path in pages.memories and pages.kind_of(path) != "events":
-            yield StaleItem("orphan", path, "no page links to it, and it links to none", "link it where it belongs")
-    for page, last in unused_pages(brain, pages, history, read_usage(brain, pages, history)):
-        if not page.reinforcement_count:
-            what = f"was never cited, and not used since {last}"
-            yield StaleItem("uncited", page.path, what, "let it go to the archive")
-    limit = brain.settings.organization.max_entries
-    for folder, children in sorted(pages.children.items()):
-        if len(children) > limit:
-            what = f"holds {len(children)} entries, {limit} are meant"
-            yield StaleItem("overgrown", folder, what, "`brainiac organize`")

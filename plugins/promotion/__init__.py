@@ -9,30 +9,29 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import is_within
 from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
-from brainiac.events import FileChange, MemoryPromoted, PathKind, PromotionStarted
-from brainiac.formats.prompt import Exchange
+from brainiac.events import MemoryPromoted, PromotionStarted
 
 NAME = "promotion"
 RETRY_SECONDS = 600.0  # after a run that ended early; the model that failed is left in peace
 
 
 @hookimpl
-def startup(brain: Brain) -> None:
-    """File the oldest exchanges where short-term memory is too full, for instance after an outage."""
-    _file_overflow(brain)
+def response_arrived(brain: Brain) -> None:
+    """File the oldest exchanges where short-term memory is too full; Reflection, called before, has noted this one.
 
+    A failure is logged and not raised: the hook would otherwise be called again with the same exchange.
+    """
+    text = brain.read(brain.tree.short_term) or b""
+    if len(text) <= brain.settings.promotion.max_tokens:  # a token is a byte or more
+        return
+    from .filing import file_overflow  # here: an answer waits for no plugin's imports
 
-@hookimpl
-def response_arrived(brain: Brain, exchange: Exchange) -> None:
-    """File the oldest exchanges where short-term memory is too full; Reflection, called before, has noted this one."""
-    _file_overflow(brain)
-
-
-@hookimpl
-def file_changed(brain: Brain, change: FileChange) -> None:
-    """File the oldest exchanges where a person's edit made short-term memory too full."""
-    if change.kind is PathKind.SHORT_TERM:
-        _file_overflow(brain)
+    try:
+        event = file_overflow(brain)
+    except (ConflictError, FormatError, StorageError) as error:
+        brain.log.warning("filing_postponed", problem=str(error))
+    else:
+        brain.log.info("filed", exchanges=len(event.data["exchanges"]) if event else 0)
 
 
 @hookimpl
@@ -56,25 +55,6 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
         "promoted", exchanges=outcome.exchanges, statements=outcome.statements, left=len(outcome.left),
         refused=len(outcome.refused), kept=len(outcome.kept), filed=len(outcome.filed), problem=outcome.problem,
     )  # fmt: skip
-
-
-def _file_overflow(brain: Brain) -> None:
-    """File the oldest exchanges where short-term memory is too full.
-
-    A failure is logged and not raised: the caller's hook would otherwise be called again with the same exchange.
-    """
-    text = brain.read(brain.tree.short_term) or b""
-    if len(text) <= brain.settings.promotion.max_tokens or not brain.is_active:  # a token is a byte or more
-        return
-    from .filing import file_overflow  # here: an answer waits for no plugin's imports
-
-    try:
-        event = file_overflow(brain)
-    except (ConflictError, FormatError, StorageError) as error:
-        brain.log.warning("filing_postponed", problem=str(error))
-        return
-    if event is not None:
-        brain.log.info("filed", exchanges=len(event.data["exchanges"]))
 
 
 def _failed_lately(brain: Brain) -> bool:

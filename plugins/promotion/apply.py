@@ -26,7 +26,7 @@ from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.tokens import numbers
 
-from .draft import CurrentStatement, MemoryDraft, free_day_page, reinforced, wants_headings, with_added
+from .draft import CurrentStatement, MemoryDraft, reinforced, wants_headings, with_added
 
 HIGH, LOW = 0.75, 0.4  # importance from 0 to 1
 MAX_HEADINGS = 8  # of one page
@@ -36,7 +36,9 @@ _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An operation that was decided, with the events it rests on.
+    """An operation that was decided, with the events it rests on; with a path also called a step.
+
+    A step is one on one page; it can be carried out again on pages that were read anew.
 
     Attributes:
         id: Its id in the journal.
@@ -46,6 +48,10 @@ class Candidate:
         origin: Whose words it rests on, one of `ORIGINS`.
         author: The name of who said them, where that is not the person.
         verified_by: The model that said, as a second reader, that it follows from them; "" where none was asked.
+        path: The page; "" while it has none yet.
+        targets: The current statements that are replaced, ended or repeated; none for a new one.
+        proposal: What a person is asked instead, because the target is their own; "" where it is not.
+        is_taking_out: Whether it only removes its target: a stand-in whose words another step has.
     """
 
     id: str
@@ -55,6 +61,10 @@ class Candidate:
     origin: str = "person"
     author: str = ""
     verified_by: str = ""
+    path: str = ""
+    targets: tuple[CurrentStatement, ...] = ()
+    proposal: str = ""
+    is_taking_out: bool = False
 
     @property
     def words(self) -> str:
@@ -67,41 +77,14 @@ class Candidate:
         return max(event.at for event in self.events)
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The ids of its events."""
+        return tuple(event.id for event in self.events)
+
+    @property
     def is_private(self) -> bool:
         """Whether one of its events must not leave this machine."""
         return any(event.is_private for event in self.events)
-
-    def of(self, **update: Any) -> Candidate:
-        """Return it with other values in its operation."""
-        return replace(self, operation=self.operation.model_copy(update=update))
-
-    def without_content(self, **update: Any) -> Candidate:
-        """Return it without a text, name or tag in its operation."""
-        return self.of(text="", page=PageRef(), tags=[], steps=[], importance=None, **update)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A candidate's operation on one page; it can be carried out again on pages that were read anew.
-
-    Attributes:
-        candidate: The candidate.
-        path: The page; "" while the statement has no page yet.
-        targets: The current statements that are replaced, ended or repeated; none for a new one.
-        proposal: What a person is asked instead, because the target is their own; "" where it is not.
-        is_taking_out: Whether it only removes its target: a stand-in whose words another step has.
-    """
-
-    candidate: Candidate
-    path: str
-    targets: tuple[CurrentStatement, ...] = ()
-    proposal: str = ""
-    is_taking_out: bool = False
-
-    @property
-    def operation(self) -> Operation:
-        """The candidate's operation."""
-        return self.candidate.operation
 
     @property
     def paths(self) -> set[str]:
@@ -118,19 +101,27 @@ class Step:
         """Whether it puts a statement on its page, marked words excepted: no model judged those."""
         return self.operation.action in ("new", "replace", "end") and not self.operation.marked_by
 
+    def of(self, **update: Any) -> Candidate:
+        """Return it with other values in its operation."""
+        return replace(self, operation=self.operation.model_copy(update=update))
+
+    def without_content(self, **update: Any) -> Candidate:
+        """Return it without a text, name or tag in its operation."""
+        return self.of(text="", page=PageRef(), tags=[], steps=[], importance=None, **update)
+
 
 def importance_word(value: float | None) -> str:
     """Return importance as a word: low below 0.4, high from 0.75 on; "" where no model judged it."""
     return "" if value is None else "high" if value >= HIGH else "low" if value < LOW else "medium"
 
 
-def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
+def carry_out(draft: MemoryDraft, step: Candidate) -> list[StatementRecord]:
     """Carry a step out on the draft and return its records, the first one for the statement it makes.
 
     Raises:
         FormatError: A person has changed its target or its page since it was decided.
     """
-    operation, candidate, path = step.operation, step.candidate, step.path
+    operation, path = step.operation, step.path
     if operation.page.is_whole and operation.action == "new":  # a note that is a page of its own
         return [_begin_whole(draft, step)]
     _check(draft, step)
@@ -143,12 +134,12 @@ def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
         return [replace(_record(draft, step, path), operation="REWORD", block=statement.block_id, replaced=replaced)]
     # on its page, links are relative to the page
     text, *steps = (with_links_from(draft.brain, text, path) for text in (operation.text, *operation.steps))
-    step = replace(step, candidate=candidate.of(text=text, steps=steps))
+    step = step.of(text=text, steps=steps)
     page, operation = draft.opened(path), step.operation
-    draft.rest(path, _sources_of(candidate))
+    draft.rest(path, step.sources)
     added, is_high = dict[str, Sequence[str]](), False
     # not of a private request to forget: its tags and names must not get onto an open page
-    if not candidate.is_private or is_private(page.memory.meta):
+    if not step.is_private or is_private(page.memory.meta):
         names = map(one_line, operation.page.aliases if operation.page.path in ("", path) else ())
         title = page.memory.title.casefold()
         # aliases are names of the page that the model meant; the statement may have gone to another one
@@ -161,7 +152,7 @@ def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
         # no summary from other words than the person's, nor one with a number that neither page nor operation has
         summary, current = one_line(operation.page.summary), page.memory.current_statements
         is_unstated = numbers([summary]) - numbers([page.memory.title, text, *steps, *(row.text for row in current)])
-        if summary and candidate.origin == "person" and not is_unstated and _is_ours(draft, page):
+        if summary and step.origin == "person" and not is_unstated and _is_ours(draft, page):
             page = page.set_meta(summary=summary)
     draft.put(page)
     record = _record(draft, step, path)
@@ -195,11 +186,7 @@ def carry_out(draft: MemoryDraft, step: Step) -> list[StatementRecord]:
     return [*records, *_merge(draft, step, record)]
 
 
-def _sources_of(candidate: Candidate) -> tuple[str, ...]:
-    return tuple(event.id for event in candidate.events)
-
-
-def _check(draft: MemoryDraft, step: Step) -> None:
+def _check(draft: MemoryDraft, step: Candidate) -> None:
     """Raise `FormatError` where a target was changed or removed, or private words would come onto a page that is not.
 
     This is checked before the first change, so that a step is carried out whole or not at all.
@@ -209,7 +196,7 @@ def _check(draft: MemoryDraft, step: Step) -> None:
         if is_changed and (step.operation.action != "same" or step.is_taking_out):
             raise FormatError(target.path, "the statement it is about was changed meanwhile")
     is_open = not is_private(draft.opened(step.path).memory.meta)
-    if step.operation.text and step.candidate.is_private and is_open:
+    if step.operation.text and step.is_private and is_open:
         raise FormatError(step.path, "what is private cannot stand there: the page is not private any more")
 
 
@@ -226,26 +213,26 @@ def _target_now(draft: MemoryDraft, target: CurrentStatement) -> Statement:
     raise FormatError(target.path, "the statement it is about was changed meanwhile")
 
 
-def _record(draft: MemoryDraft, step: Step, path: str) -> StatementRecord:
+def _record(draft: MemoryDraft, step: Candidate, path: str) -> StatementRecord:
     """Return the record of a step without what it does to a page; the caller adds that."""
-    operation, candidate, memory = step.operation, step.candidate, draft.opened(path).memory
+    operation, memory = step.operation, draft.opened(path).memory
     record = StatementRecord(
-        candidate=candidate.id,
+        candidate=step.id,
         operation=_VERBS[operation.action],
         path=memory.path,
         page=memory.uuid or memory.path,
-        since=draft.brain.day_of(candidate.at),
-        sources=_sources_of(candidate),
-        origin=candidate.origin,
-        author=candidate.author,
+        since=draft.brain.day_of(step.at),
+        sources=step.sources,
+        origin=step.origin,
+        author=step.author,
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
         relevance=operation.relevance.score,
         reasoning=operation.reasoning,
-        model=candidate.model,
-        found_by=candidate.model,
-        verified_by=candidate.verified_by,
+        model=step.model,
+        found_by=step.model,
+        verified_by=step.verified_by,
         marked_by=operation.marked_by,
     )
     if operation.marked_by:
@@ -274,7 +261,7 @@ def _reinforce(draft: MemoryDraft, path: str, statement: Statement, record: Stat
     return replace(record, operation="REINFORCE", block=statement.block_id, hash=hash_, since=since)
 
 
-def _add(draft: MemoryDraft, step: Step, record: StatementRecord) -> StatementRecord:
+def _add(draft: MemoryDraft, step: Candidate, record: StatementRecord) -> StatementRecord:
     """Add a statement to a page; where the page has it in the same words, it counts as said again."""
     page, text = draft.opened(step.path), one_line(step.operation.text)
     for statement in page.memory.current_statements:
@@ -283,8 +270,8 @@ def _add(draft: MemoryDraft, step: Step, record: StatementRecord) -> StatementRe
     line = text
     if step.operation.marked_by:
         # a model writes dates into its statements; marked words are kept as they are: a link to their day is added
-        at = step.candidate.events[0].at
-        day_path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
+        at = step.events[0].at
+        day_path = draft.day_page(at, is_private=step.is_private)
         day = draft.pages.memories.get(day_path)
         link = posixpath.relpath(day_path, posixpath.dirname(step.path))
         line = with_day_link(step.operation.text, draft.brain.day_of(at), link, day.uuid if day else "")
@@ -293,7 +280,7 @@ def _add(draft: MemoryDraft, step: Step, record: StatementRecord) -> StatementRe
     return _stated(draft, record, block, text)
 
 
-def _replace(draft: MemoryDraft, step: Step, record: StatementRecord) -> StatementRecord:
+def _replace(draft: MemoryDraft, step: Candidate, record: StatementRecord) -> StatementRecord:
     """Give a statement new words under its block id; the old ones go to History."""
     old = _target_now(draft, step.targets[0])
     history = _reword(draft, step.path, old, step.operation.text, record)
@@ -315,7 +302,9 @@ def _reword(draft: MemoryDraft, path: str, old: Statement, text: str, record: St
     return block
 
 
-def _retire(draft: MemoryDraft, path: str, old: Statement, step: Step, *, page: str, replaced_by: str) -> StatementRef:
+def _retire(
+    draft: MemoryDraft, path: str, old: Statement, step: Candidate, *, page: str, replaced_by: str
+) -> StatementRef:
     """Move a statement to History with its dates; return the reference to it.
 
     Args:
@@ -328,16 +317,16 @@ def _retire(draft: MemoryDraft, path: str, old: Statement, step: Step, *, page: 
     """
     until, since = step.operation.valid_until, draft.log.since_of(page, old)
     if not _ISO_DAY.fullmatch(until):
-        until = draft.brain.day_of(step.candidate.at)
+        until = draft.brain.day_of(step.at)
     draft.put(draft.opened(path).retire(old.block_id, until, replaced_by, since))
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
-def _merge(draft: MemoryDraft, step: Step, record: StatementRecord) -> Iterator[StatementRecord]:
+def _merge(draft: MemoryDraft, step: Candidate, record: StatementRecord) -> Iterator[StatementRecord]:
     """Move our statements from other pages about the same person or thing to this page; a person's own stay there."""
     for path in step.operation.page.merge:
         other = draft.page(path)
-        if other is None or path == step.path or is_private(other.memory.meta) != step.candidate.is_private:
+        if other is None or path == step.path or is_private(other.memory.meta) != step.is_private:
             continue
         draft.put(with_added(draft.opened(step.path), aliases=[other.memory.title, *other.memory.aliases]))
         for current in draft.statements_of(other.memory):
@@ -360,22 +349,22 @@ def _merge(draft: MemoryDraft, step: Step, record: StatementRecord) -> Iterator[
 # --- whole pages -----------------------------------------------------------------------------------------
 
 
-def _begin_whole(draft: MemoryDraft, step: Step) -> StatementRecord:
+def _begin_whole(draft: MemoryDraft, step: Candidate) -> StatementRecord:
     """Begin a page whose body is the person's note, byte for byte."""
     if draft.page(step.path) is not None:
         raise FormatError(step.path, "another page was made there meanwhile")
-    page, operation, candidate = draft.new_pages[step.path], step.operation, step.candidate
+    page, operation = draft.new_pages[step.path], step.operation
     # no line of it can bear a mark, as it is kept byte for byte: its front matter says whose it is
-    author = {"origin": candidate.origin, "by": candidate.author} if candidate.origin != "person" else {}
+    author = {"origin": step.origin, "by": step.author} if step.origin != "person" else {}
     meta = {"title": page.title, **page.meta, **author}
     now = iso(draft.brain.clock.now())
     text = whole_memory(operation.text, uuid=new_id(), now=now, tags=operation.tags, **meta)
     draft.put(MemoryDocument(text, step.path))
-    draft.rest(step.path, _sources_of(candidate))
+    draft.rest(step.path, step.sources)
     return replace(_record(draft, step, step.path), hash=text_hash(operation.text), is_whole=True)
 
 
-def _set_steps(draft: MemoryDraft, step: Step, record: StatementRecord) -> StatementRecord:
+def _set_steps(draft: MemoryDraft, step: Candidate, record: StatementRecord) -> StatementRecord:
     """Give a how-to the operation's steps in their order; old steps that are not among them go to History.
 
     The text of a new how-to stands above its steps, unless it is the page's title.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from brainiac.brain import Brain
@@ -41,27 +41,6 @@ _STEP = re.compile(r"^ {0,3}\d{1,3}[.)][ \t]+\S", re.MULTILINE)
 _MARKS = re.compile(r"[#*_`>\[\]|]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """Words that are to be kept, and what marked them.
-
-    Attributes:
-        text: The words as written.
-        event: The exchange that they stand in.
-        by: What marked them, a value of `Operation.marked_by`.
-        tags: Those of their prompt's front matter.
-        conversation: The subfolder of the inbox that the exchange belongs to; "" for none.
-        same: Ids of current statements in nearly the same words.
-    """
-
-    text: str
-    event: StmEvent
-    by: str
-    tags: tuple[str, ...] = ()
-    conversation: str = ""
-    same: tuple[str, ...] = ()
-
-
 def marked_candidates(
     brain: Brain, draft: MemoryDraft, events: Sequence[StmEvent], lines: Mapping[str, str], origins: LinkOrigins
 ) -> list[Candidate]:
@@ -74,36 +53,24 @@ def marked_candidates(
         lines: The texts of these lines, by event id.
         origins: Resolves the links in an event's text.
     """
-    by_id: dict[str, Marked] = {}
+    by_id: dict[str, Candidate] = {}
     exchanges = Exchanges(brain)
     for event in events:
-        is_line = event.id in lines  # a person's own line under Key Facts is marked whole
-        found = [Marked(lines[event.id], event, "key-fact")] if is_line else _marked_in(brain, event, exchanges)
-        for marked in found:
+        for candidate in _marked_in(brain, draft, event, lines.get(event.id), exchanges, origins):
             # its decision in the journal: the same words of the same exchange are decided once, and a person who took
             # out what was written from them must not get it again
-            if not draft.log.is_decided(name := f"{event.id}:{text_hash(marked.text)}"):
-                by_id.setdefault(name, marked)
-    candidates = []
-    for name, marked in sorted(by_id.items(), key=lambda item: (item[1].event.at, item[0])):
-        operation = Operation(
-            action="same" if marked.same else "new",
-            ids=list(marked.same),
-            # its links are relative to the file of its event
-            text=origins.with_rooted_links(replace(marked.event, user=marked.text, ai="")).user,
-            page=_page_for(brain, draft, marked),
-            marked_by=marked.by,
-            tags=list(dict.fromkeys(filter(None, [*tags_in(marked.text), *marked.tags, marked.conversation]))),
-        )
-        candidates.append(Candidate(name, operation, (marked.event,), OFFLINE, marked.event.origin))
-    return candidates
+            if not draft.log.is_decided(candidate.id):
+                by_id.setdefault(candidate.id, candidate)
+    return sorted(by_id.values(), key=lambda candidate: (candidate.at, candidate.id))
 
 
-def _marked_in(brain: Brain, event: StmEvent, exchanges: Exchanges) -> Iterator[Marked]:
+def _marked_in(
+    brain: Brain, draft: MemoryDraft, event: StmEvent, line: str | None, exchanges: Exchanges, origins: LinkOrigins
+) -> Iterator[Candidate]:
     """Yield the marked words of one exchange: by `/remember`, as a note, or a block by a tag, a link or repetition.
 
     Of several marks on a text the first of these counts. Of others' words only a note is kept: all else marks what the
-    person holds dear.
+    person holds dear. A person's own line under Key Facts is marked whole.
     """
     recorded, exchange = exchanges.event(event.id), exchanges.texts_of(event.id)
     if exchange is not None and event.origin == PERSON:  # the log may be older than its labels
@@ -111,27 +78,41 @@ def _marked_in(brain: Brain, event: StmEvent, exchanges: Exchanges) -> Iterator[
     tags = exchange.prompt.tags if exchange else ()
     is_note = recorded is not None and recorded.kind == NoteCaptured.kind
     conversation = conversation_of(brain, str(recorded.data.get("prompt") or "")) if recorded and not is_note else ""
-    unmarked = Marked(event.user, event, "", tags=tags, conversation=conversation)
+
+    def marked(text: str, by: str, *same: str) -> Candidate:
+        operation = Operation(
+            action="same" if same else "new",
+            ids=list(same),
+            # its links are relative to the file of its event
+            text=origins.with_rooted_links(replace(event, user=text, ai="")).user,
+            page=_page_for(brain, draft, text, event, tags, conversation),
+            marked_by=by,
+            tags=list(dict.fromkeys(filter(None, [*tags_in(text), *tags, conversation]))),
+        )
+        return Candidate(f"{event.id}:{text_hash(text)}", operation, (event,), OFFLINE, event.origin)
+
+    if line is not None:
+        yield marked(line, "key-fact")
+        return
     # what looks like commands in a text from another program is none
     may_command = event.origin == PERSON and (exchange is None or bool(exchange.prompt.commands))
     commands, body = parse_commands(event.user) if may_command else ((), event.user)
     for text in arguments(commands, "remember"):
-        yield replace(unmarked, text=text, by="command")
+        yield marked(text, "command")
     if recorded is not None and is_note:
-        yield replace(unmarked, text=_as_saved(brain, recorded, body), by="note")
+        yield marked(_as_saved(brain, recorded, body), "note")
         return
     day = brain.day_of(event.at)
     for block in blocks_of(body) if event.origin == PERSON else ():
         # a mark is about its block: a tag in one paragraph does not keep the whole message
         has_tag = tags_in(block) or tags  # those of front matter are about all of it
         if has_tag or wiki_links_in(block):
-            yield replace(unmarked, text=block, by="tag" if has_tag else "link")
+            yield marked(block, "tag" if has_tag else "link")
         elif len(set(words(block))) >= MIN_WORDS:  # said or stated on another day, with the statement that says it
             told = (hit for hit in other_tellings(brain, block, event.id) if brain.day_of(hit.at) != day)
             if repetitions := [hit for hit in told if likeness(hit.text, block) >= REPEATED]:
                 statements = [hit for hit in repetitions if hit.kind == "statement" and hit.anchor]
-                same = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in statements[:1])
-                yield replace(unmarked, text=block, by="repetition", same=same)
+                yield marked(block, "repetition", *(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in statements[:1]))
 
 
 def _as_saved(brain: Brain, recorded: Event, noted: str) -> str:
@@ -165,7 +146,9 @@ def other_tellings(brain: Brain, text: str, exchange: str) -> list[Hit]:
 # --- the page of marked words --------------------------------------------------------------------------------------
 
 
-def _page_for(brain: Brain, draft: MemoryDraft, marked: Marked) -> PageRef:
+def _page_for(
+    brain: Brain, draft: MemoryDraft, text: str, event: StmEvent, tags: Sequence[str], conversation: str
+) -> PageRef:
     """Return the page for marked words.
 
     Several lines get a page of their own; a heading with numbered steps below it becomes a skill. A single line goes to
@@ -173,24 +156,24 @@ def _page_for(brain: Brain, draft: MemoryDraft, marked: Marked) -> PageRef:
     its month.
     """
     # a link comes before a tag: it names the page, the tag only the topic
-    name = next(iter((*wiki_links_in(marked.text), *tags_in(marked.text), *marked.tags)), "")
-    if "\n" in marked.text.strip():
-        heading = _HEADING.search(marked.text)
-        is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
-        first_line = next(line for line in marked.text.split("\n") if line.strip())
+    name = next(iter((*wiki_links_in(text), *tags_in(text), *tags)), "")
+    if "\n" in text.strip():
+        heading = _HEADING.search(text)
+        is_skill = heading is not None and len(_STEP.findall(text, heading.end())) > 1
+        first_line = next(line for line in text.split("\n") if line.strip())
         title = " ".join(_MARKS.sub(" ", heading[1] if heading else first_line).split())
         if len(title) > _TITLE_CHARACTERS:
             title = title[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
         # a skill stands right in `skills/`, which has no folders of topics
-        folder = "" if is_skill else name or marked.conversation or NOTES
+        folder = "" if is_skill else name or conversation or NOTES
         kind: Literal["skill", "concrete"] = "skill" if is_skill else "concrete"
         return PageRef(kind=kind, folder=folder, title=title or name, is_whole=True)
     if name:
         return PageRef(title=name)
-    pages = draft.memories(is_private=marked.event.is_private)
-    names = names_in((page for page in pages if draft.pages.kind_of(page.path) != "events"), [marked.text])
+    pages = draft.memories(is_private=event.is_private)
+    names = names_in((page for page in pages if draft.pages.kind_of(page.path) != "events"), [text])
     if path := max(names, key=lambda path: len(names[path]), default=""):
         return PageRef(path=path)
-    if marked.conversation:
-        return PageRef(title=marked.conversation)
-    return PageRef(folder=NOTES, title=brain.day_of(marked.event.at)[:7])
+    if conversation:
+        return PageRef(title=conversation)
+    return PageRef(folder=NOTES, title=brain.day_of(event.at)[:7])

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 from brainiac.brain import Brain
@@ -18,7 +17,6 @@ from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import new_id
 from brainiac.formats.authors import PERSON, author_of_statement
-from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.history.forget import is_bare
 from brainiac.history.why import folded
@@ -31,6 +29,7 @@ from brainiac.text.tokens import likeness
 USER = "User"  # what models call the person: the subject of most pages
 SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
 MAX_NAMES = 12  # tags, or aliases, of a page
+PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day goes on on a further page
 MAX_UNDIVIDED = 20  # statements that read well without headings
 
 
@@ -112,6 +111,8 @@ class MemoryDraft(Draft):
         self.new_pages = {} if new_pages is None else new_pages
         self.emptied: set[str] = set()
         self._sources: list[tuple[str, Iterable[str]]] = []  # of pages, by path
+        self._day_numbers: dict[str, int] = {}  # the number of a day's last page, by the path of its first
+        self._sizes: dict[str, int] = {}  # characters of the pages of days, by path
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -229,14 +230,6 @@ class MemoryDraft(Draft):
 
     # --- places -----------------------------------------------------------------------------------------
 
-    def folders(self) -> dict[str, str]:
-        """Return the summaries of the folders of `concrete/` and `skills/`, by their path below long-term memory."""
-        top = self.pages.root + "/"
-        names = [folder.removeprefix(top) for folder in self.pages.children if folder.startswith(top)]
-        names = [name for name in names if name.split("/")[0] in ("concrete", "skills")]
-        indexes = {name: self.pages.pages.get(f"{top}{name}/_index.md") for name in names}
-        return {name: parse_index(page.path, page.text).summary if page else "" for name, page in indexes.items()}
-
     def free_path(self, folder: str, title: str) -> str:
         """Return a path in a folder for a new page, named by its title, that no file and no new page has."""
         names = {posixpath.basename(path).casefold() for path in self.new_pages if posixpath.dirname(path) == folder}
@@ -245,6 +238,48 @@ class MemoryDraft(Draft):
             if is_free(self.brain, path):
                 return path
             names.add(posixpath.basename(path).casefold())
+
+    def day_page(self, at: str, *, is_private: bool, size: int = 0) -> str:
+        """Return the path of the page of a day, the last one that is not full; it is begun where it does not exist.
+
+        Pages have a limited size so that the cost of filing an exchange does not grow with its day.
+
+        Args:
+            at: A moment of the day, ISO 8601.
+            is_private: Whether the day's private page is meant.
+            size: The characters that come to it.
+
+        Raises:
+            FormatError: The folder cannot be made, since a file has its path.
+        """
+        day = self.brain.day_of(at)
+        folder = f"{self.brain.tree.relative(self.brain.tree.long_term)}/events/{day.replace('-', '/')}"
+        if not can_hold(self.brain, folder):
+            raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
+        first = f"{folder}/{day}" + "-private" * is_private
+        number = self._day_numbers.get(first, 1)
+        while os.path.lexists(self.brain.tree.absolute(f"{first}-{number + 1}.md")):
+            number += 1
+        while not self._takes_more(path := first + f"-{number}" * (number > 1) + ".md", is_private=is_private):
+            number += 1
+        self._day_numbers[first] = number
+        self._sizes[path] += size
+        marks = f" ({number})" * (number > 1) + " (private)" * is_private
+        title = format_date(date.fromisoformat(day)) + marks
+        self.new_pages.setdefault(path, NewPage(title, {"private": True} if is_private else {}))
+        return path
+
+    def _takes_more(self, path: str, *, is_private: bool) -> bool:
+        """Return whether a page of a day is not full, can be read or made, and is not open for what is private."""
+        if path not in self._sizes:
+            try:
+                page = self.page(path)
+            except FormatError:
+                return False
+            if not is_free(self.brain, path) if page is None else is_private and not page.memory.is_private:
+                return False
+            self._sizes[path] = len(str(page or ""))
+        return self._sizes[path] < PAGE_CHARACTERS
 
     # --- what the commit is to write ----------------------------------------------------------------------
 
@@ -294,45 +329,6 @@ def reinforced(page: MemoryDocument) -> MemoryDocument:
 def wants_headings(page: MemoryDocument, kind: str) -> bool:
     """Return whether a page is of `concrete/` and has many statements and no headings; a person's own stay alone."""
     return kind == "concrete" and len(page.memory.current_statements) > MAX_UNDIVIDED and not page.is_divided
-
-
-def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tuple[str, NewPage]:
-    """Return path and beginning of the page of a day, which holds its events and, word for word, its exchanges.
-
-    Args:
-        brain: The brain.
-        at: A moment of the day, ISO 8601.
-        is_private: Whether the day's private page is meant.
-        number: Which page of that day, from 1.
-
-    Raises:
-        FormatError: The folder cannot be made, since a file has its path.
-    """
-    day = brain.day_of(at)
-    suffix = ("-private" if is_private else "") + (f"-{number}" if number > 1 else "")
-    root = brain.tree.relative(brain.tree.long_term)
-    folder = f"{root}/events/{day.replace('-', '/')}"
-    if not can_hold(brain, folder):
-        raise FormatError(folder, "is no folder, so that nothing can be filed there; move away what stands there")
-    marks = (f" ({number})" if number > 1 else "") + (" (private)" if is_private else "")
-    title = format_date(date.fromisoformat(day)) + marks
-    return f"{folder}/{day}{suffix}.md", NewPage(title, {"private": True} if is_private else {})
-
-
-def free_day_page(draft: MemoryDraft, at: str, *, is_private: bool) -> tuple[str, NewPage]:
-    """Return path and beginning of the first page of a day that can be written.
-
-    A page cannot be used where another file has its path, or where the words are private and the page is not.
-
-    Raises:
-        FormatError: The folder cannot be made, since a file has its path.
-    """
-    for number in count(1):
-        path, new_page = day_page(draft.brain, at, is_private=is_private, number=number)
-        page = draft.pages.memories.get(path)
-        if is_free(draft.brain, path) if page is None else page.is_private or not is_private:
-            break
-    return path, new_page
 
 
 def _statement_id(page: str, statement: Statement) -> str:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count as counted_from
 from itertools import groupby
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
 from brainiac.events import Change, Event, ExchangesFiled, InboxTidied, content_hash, remove, update
-from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import (
     PlacedEvent,
     StmEvent,
@@ -38,14 +35,13 @@ from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import Answer, FiledExchanges, said_at
 from brainiac.storage.statements import StatementLog
 
-from .draft import MemoryDraft, day_page, is_free
+from .draft import MemoryDraft
 
 NAME = "promotion"
 OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
 SECTION = "## Conversation"
 QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
 TIDIED_AT_ONCE = 200
-PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day goes on on a further page
 
 
 def add_exchanges(
@@ -63,7 +59,7 @@ def add_exchanges(
     Returns:
         The ids of these exchanges by the path of the page that has them.
     """
-    filings, day_pages = FiledExchanges(brain), _DayPages(brain, draft)
+    filings = FiledExchanges(brain)
     by_path: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=said_at):
         try:
@@ -71,7 +67,7 @@ def add_exchanges(
             with suppress(FormatError):  # one that is on a page stays there, even if its day's page was split or moved
                 page = draft.page(path) if path else None
             if page is None or f"<!-- exchange: {event.id} -->" not in str(page):
-                path = day_pages.page_for(event)
+                path = draft.day_page(event.at, is_private=event.is_private, size=len(render_exchange(event)))
         except FormatError as error:
             left[event.id] = str(error)
         else:
@@ -86,57 +82,6 @@ def add_exchanges(
         # a person corrected them there, or here
         left |= {event.id: f"it stands in {path} in other words" for event in exchanges if event.id not in ids}
     return pages
-
-
-class _DayPages:
-    """Finds the page for an exchange: the last page of its day, or a further one where that is full.
-
-    Pages have a limited size so that the cost of filing an exchange does not grow with its day.
-
-    Args:
-        brain: The brain.
-        draft: The page drafts.
-    """
-
-    def __init__(self, brain: Brain, draft: MemoryDraft) -> None:
-        self._brain, self._draft = brain, draft
-        self._last_numbers: dict[str, int] = {}  # the number of a day's last page, by the path of its first
-        self._sizes: dict[str, int] = {}  # characters, by path
-
-    def page_for(self, event: StmEvent) -> str:
-        """Return the path of the page for an exchange; a page that does not exist yet is begun in the draft.
-
-        Raises:
-            FormatError: The folder of the day cannot be made.
-        """
-        first_page, _ = day_page(self._brain, event.at, is_private=event.is_private)
-        if first_page not in self._last_numbers:  # by the files in the folder: a busy day may have dozens of pages
-            folder, name = posixpath.split(first_page.removesuffix(".md"))
-            numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
-            names = list[str]()
-            with suppress(FileNotFoundError):
-                names = os.listdir(self._brain.tree.absolute(folder))
-            numbers = (int(match[1]) for name in names if (match := numbered.fullmatch(name)))
-            self._last_numbers[first_page] = max(numbers, default=1)
-        # no page that is full or broken, none where no page can be made, and none that is open for a private exchange
-        for number in counted_from(self._last_numbers[first_page]):
-            path, new_page = day_page(self._brain, event.at, is_private=event.is_private, number=number)
-            if path not in self._sizes:
-                try:
-                    if self._draft.page(path) is None and not is_free(self._brain, path):
-                        continue
-                except FormatError:
-                    continue
-                self._draft.new_pages.setdefault(path, new_page)
-                page = self._draft.opened(path)
-                if event.is_private and not is_private(page.memory.meta):
-                    continue
-                self._sizes[path] = len(str(page))
-            if self._sizes[path] < PAGE_CHARACTERS:
-                break
-        self._last_numbers[first_page] = number
-        self._sizes[path] += len(render_exchange(event))
-        return path
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
@@ -269,12 +214,10 @@ def tidy_inbox(brain: Brain) -> Event | None:
             exchanges.append(answer.exchange)
         if len(exchanges) == TIDIED_AT_ONCE:
             break
-    if not exchanges:
-        return None
-    try:
-        return brain.commit(InboxTidied(exchanges=tuple(exchanges)), by=NAME, changes=changes)
-    except ConflictError:
-        return None  # the next quiet tries again
+    if exchanges:
+        with suppress(ConflictError):  # the next quiet tries again
+            return brain.commit(InboxTidied(exchanges=tuple(exchanges)), by=NAME, changes=changes)
+    return None
 
 
 def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_file: bytes) -> bool:

@@ -25,7 +25,7 @@ from brainiac.search.documents import Hit, HitKind
 from brainiac.search.query import searches
 from brainiac.text.tokens import coverage, trigrams, words
 
-from .apply import Step
+from .apply import Candidate
 from .draft import USER, CurrentStatement, MemoryDraft
 
 MAX_SHOWN = 90  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
@@ -215,8 +215,8 @@ def has_only_stand_ins(stand_ins: StandIns, memory: Memory) -> bool:
 
 
 def steps_to_take_out(
-    stand_ins: StandIns, draft: MemoryDraft, exchanges: Collection[str], steps: Sequence[Step]
-) -> Iterator[Step]:
+    stand_ins: StandIns, draft: MemoryDraft, exchanges: Collection[str], steps: Sequence[Candidate]
+) -> Iterator[Candidate]:
     """Yield the steps that take out the stand-ins whose words a model's steps have by now.
 
     Args:
@@ -234,7 +234,7 @@ def steps_to_take_out(
             step
             for step in steps
             if step.operation.text and not step.proposal and not step.is_taking_out
-            if any(event.id in read_ids for event in step.candidate.events)
+            if any(event.id in read_ids for event in step.events)
         ]
         statement = draft.statement(f"{page}#{block}") if successors else None
         if statement is None or not statement.is_ours or statement.id in target_ids:
@@ -246,5 +246,5 @@ def steps_to_take_out(
         texts += [row.quote for operation in operations for row in operation.evidence if row.exchange in read_ids]
         if not has_lines and coverage(statement.text, "\n".join(texts)) >= CARRIED:
             # `same` without a text writes nothing
-            candidate = successors[-1].candidate.without_content(action="same", ids=[])
-            yield Step(candidate, statement.path, (statement,), is_taking_out=True)
+            step = successors[-1].without_content(action="same", ids=[])
+            yield replace(step, path=statement.path, targets=(statement,), is_taking_out=True)

@@ -47,7 +47,6 @@ class Past:
         last_day: Of these.
         withheld: Those that it may not see: they are private, and it is not on this machine.
         gone: Those that are on no page any more.
-        earlier: How many were said before the first day that is asked for.
         calls: Consolidating calls.
         input_tokens: Of all calls.
         output_tokens: Of all calls.
@@ -62,7 +61,6 @@ class Past:
     last_day: str = ""
     withheld: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
-    earlier: int = 0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -118,8 +116,8 @@ class CatchUp:
         for event in self._read(ids):
             found.add(event.id)
             if brain.day_of(event.at) < since:
-                self.plan.earlier += 1
-            elif not may_see[event.is_private]:
+                continue
+            if not may_see[event.is_private]:
                 self.plan.withheld.append(event.id)
             else:
                 rows.append((event.at, event.id, event.is_private))

@@ -38,7 +38,7 @@ from brainiac.storage.statements import StatementLog, event_hash, line_id, text_
 from brainiac.text.tokens import coverage, ends_as_question, likeness, words
 
 from . import placing
-from .apply import Candidate, Step, carry_out, name_and_order
+from .apply import Candidate, carry_out, name_and_order
 from .candidates import REPEATED, marked_candidates, other_tellings
 from .checks import TASKS, comparable
 from .draft import NOWHERE, MemoryDraft
@@ -234,7 +234,7 @@ class Run:
         self._lines = {id_: item.text for id_, item in lines.items()}
         # the results by now; `Outcome` and `MemoryPromoted` say what is not said here
         self._out, self._left = (out := Outcome()), out.left
-        self._steps: list[Step] = []  # that were carried out
+        self._steps: list[Candidate] = []  # that were carried out
         self._records: list[list[events.StatementRecord]] = []  # of each step
         self._namings: dict[str, placing.Naming] = {}  # by path of the page
         self._endings: dict[str, events.CandidateEnd] = {}  # of the candidates without a step
@@ -248,7 +248,6 @@ class Run:
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
         self._stand_ins = {place: ids for place, ids in made_without_model if set(ids) <= set(unread)}
         self._calls = Calls(brain, self._started.id, abandon)
-        self._synthesizer = placing.Synthesizer(self._calls, self._note_refusal)
 
     def run(self) -> Outcome:
         """Consolidate, summarize and commit; return what was done."""
@@ -273,7 +272,7 @@ class Run:
     def _record_endings(self) -> None:
         """Journal how the candidates ended although the run commits nothing: none was written."""
         for step in self._steps:
-            self._leave(step.candidate, "the run came to nothing")
+            self._leave(step, "the run came to nothing")
         for candidate in (*(candidate for candidate, _ in self._doubted), *self._tasks):
             self._leave(candidate, "the run came to nothing")
         self._steps = []
@@ -374,13 +373,17 @@ class Run:
         with self._ended_on_error(candidate):
             if step.operation.action == "same":
                 raise UserError(f"it says nothing new; {reason}")
-            path, title = self._synthesizer.path_and_title(self._draft, step)
+            path, begun = step.path, self._draft.new_pages.get(step.path)
+            if not path:  # it is not begun: nothing of this may get onto a page
+                path, begun = placing.new_page(self._draft, step, self._note_refusal)
+            page = self._draft.page(path)
+            title = page.memory.title if page else begun.title if begun else ""
             proposal = placing.held_back(self._draft, step, path, title, reason[:MAX_QUOTED])
             self._doubted.append((candidate, proposal))
             self._end(candidate.id, candidate.words, "proposed", reason)
 
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
-        """Carry out the candidates for pages that exist, then those for new pages, page by page.
+        """Carry candidates out, each on the pages as those before it left them; then have much changed pages named.
 
         Raises:
             ModelError: The model cannot serve now, or somebody came back; the other candidates wait for the next run.
@@ -388,29 +391,13 @@ class Run:
         waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._steps)
         try:
             waiting = {candidate.id: candidate for candidate in self._founded(candidates)}
-            new = []  # for pages that are still to be made
             for candidate in list(waiting.values()):
                 # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
                 if candidate.operation.marked_by:
                     self._calls.stop_if_abandoned()
-                step = self._step_for(candidate)
-                if step and not step.path:
-                    new.append(step.candidate)
-                    continue
-                del waiting[candidate.id]
-                if step:
+                if step := self._step_for(candidate):
                     self._carry_out(step)
-            for place in placing.new_places(new):
-                self._calls.stop_if_abandoned()
-                path, naming = "", None
-                with self._ended_on_error(*place.candidates):
-                    path, naming = self._synthesizer.path_and_naming(self._draft, place)
-                for candidate in place.candidates:
-                    if path:
-                        self._carry_out(Step(candidate, path))
-                    del waiting[candidate.id]
-                if path and naming:
-                    self._name(path, naming)
+                del waiting[candidate.id]
         except ModelError as error:
             for candidate in waiting.values():
                 self._leave(candidate, error.problem)
@@ -418,18 +405,16 @@ class Run:
         self._name_changed(self._steps[n_steps:])
 
     @contextmanager
-    def _ended_on_error(self, *candidates: Candidate) -> Iterator[None]:
-        """Leave or refuse candidates where the block raises; the others of the run go on."""
+    def _ended_on_error(self, candidate: Candidate) -> Iterator[None]:
+        """Leave or refuse a candidate where the block raises; the others of the run go on."""
         try:
             yield
         except (FormatError, OSError) as error:  # the next run may find the files in order
-            for candidate in candidates:
-                self._leave(candidate, str(error))
+            self._leave(candidate, str(error))
         except (UserError, ValueError) as error:  # no later run can do it either
-            for candidate in candidates:
-                self._refuse(candidate.id, candidate.words, str(error), candidate.model)
+            self._refuse(candidate.id, candidate.words, str(error), candidate.model)
 
-    def _step_for(self, candidate: Candidate) -> Step | None:
+    def _step_for(self, candidate: Candidate) -> Candidate | None:
         """Return the step that carries a candidate out, without a path where its page is new.
 
         None where the candidate is left or refused.
@@ -443,7 +428,7 @@ class Run:
                 if coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS:
                     raise UserError("it stands in the list of tasks, and stays there until it is done")
             step = placing.checked_step(self._log, placing.step_for(self._draft, self._with_origin(candidate)))
-            return step if step.path else replace(step, path=placing.existing_page(self._draft, step.candidate))
+            return step if step.path else replace(step, path=placing.page_for(self._draft, step))
         return None  # `_ended_on_error` has noted the error
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
@@ -473,7 +458,7 @@ class Run:
 
     # --- on pages ---------------------------------------------------------------------------------------
 
-    def _name_changed(self, steps: Sequence[Step]) -> None:
+    def _name_changed(self, steps: Sequence[Candidate]) -> None:
         """Have a model name the pages that these steps changed most, and order their statements.
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
@@ -483,21 +468,26 @@ class Run:
         for path, _ in n_statements.most_common():
             with suppress(ModelError, UserError, ValueError, OSError):
                 steps_here = [step for step in steps if step.path == path]
-                if calls < MAX_NAMED and (naming := self._synthesizer.naming_of(self._draft, path, steps_here)):
+                records = chain.from_iterable(self._records)
+                if calls < MAX_NAMED and (
+                    naming := placing.naming_of(self._calls, self._draft, path, steps_here, records)
+                ):
                     calls += 1
                     self._name(path, naming)
 
     def _name(self, path: str, naming: placing.Naming) -> None:
         """Give a page the name and order that synthesis found."""
         self._namings[path] = naming
-        records = chain.from_iterable(self._records)
-        name_and_order(self._draft, path, naming.answer, naming.blocks_by_name(records))
+        name_and_order(self._draft, path, *naming)
 
-    def _carry_out(self, step: Step) -> None:
+    def _carry_out(self, step: Candidate) -> None:
         """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""
-        with self._ended_on_error(step.candidate):
+        with self._ended_on_error(step):
+            if not step.path:
+                path, page = placing.new_page(self._draft, step, self._note_refusal)
+                self._draft.new_pages[path], step = page, replace(step, path=path)
             if edited := next(filter(self._is_being_edited, step.paths), ""):
-                self._leave(step.candidate, f"{edited} was edited a moment ago")
+                self._leave(step, f"{edited} was edited a moment ago")
             else:
                 self._do(step)
 
@@ -556,7 +546,7 @@ class Run:
         """The events that are decided and leave short-term memory."""
         return [event for event in self._said.values() if event.id not in self._left]
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: Candidate) -> None:
         """Carry a step out on the draft, whole or not at all.
 
         Raises:
@@ -568,9 +558,9 @@ class Run:
         with self._draft.step():
             self._records.append(carry_out(self._draft, step))
         self._steps.append(step)
-        self._out.words[step.candidate.id] = step.candidate.words
+        self._out.words[step.id] = step.words
 
-    def _do_again(self, steps: Sequence[Step]) -> None:
+    def _do_again(self, steps: Sequence[Candidate]) -> None:
         """Carry steps out on the pages as they are now; the candidate of one that no longer fits its page is left."""
         self._draft = MemoryDraft(self._brain, self._log, self._draft.new_pages)  # on the pages as they are now
         self._steps, self._records = [], []
@@ -578,7 +568,7 @@ class Run:
             try:
                 self._do(step)
             except FormatError as error:
-                self._leave(step.candidate, str(error))
+                self._leave(step, str(error))
         for path, naming in self._namings.items():
             self._name(path, naming)
 
@@ -605,7 +595,7 @@ class Run:
     @property
     def _endings_by_now(self) -> dict[str, events.CandidateEnd]:
         """How every candidate ended, with those of the steps as written or proposed."""
-        by_step = {step.candidate.id: "proposed" if step.proposal else "written" for step in self._steps}
+        by_step = {step.id: "proposed" if step.proposal else "written" for step in self._steps}
         return self._endings | {candidate: events.CandidateEnd(end=end) for candidate, end in by_step.items()}
 
     # --- the commit ------------------------------------------------------------------------------------
@@ -626,7 +616,7 @@ class Run:
                 # somebody saved one of the files: the steps on it wait, all others are tried again at once
                 for step in self._steps:
                     if not step.paths.isdisjoint(error.paths):
-                        self._leave(step.candidate, f"{step.path} was edited meanwhile")
+                        self._leave(step, f"{step.path} was edited meanwhile")
                 self._do_again([step for step in self._steps if step.paths.isdisjoint(error.paths)])
         raise ConflictError([self._brain.tree.relative(self._brain.tree.short_term)])
 
@@ -789,7 +779,9 @@ class Run:
         return not sources or any(f"{command}{item.text}" in said.user for said in sources)
 
 
-def _replacements(brain: Brain, draft: MemoryDraft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> Records:
+def _replacements(
+    brain: Brain, draft: MemoryDraft, kept: Iterable[tuple[Candidate, events.StatementRecord]]
+) -> Records:
     """Return questions whether what was kept without a model replaces an earlier telling near to it; one an exchange.
 
     Nothing is decided: without the person's tick both tellings stand. Private words are neither compared nor quoted.
@@ -801,8 +793,8 @@ def _replacements(brain: Brain, draft: MemoryDraft, kept: Iterable[tuple[Step, e
     """
     exchanges, nearest = Exchanges(brain), dict[str, tuple[float, events.ProposalRecord]]()
     for step, record in kept:
-        event, words = step.candidate.events[0], step.operation.text
-        is_by_person = event.origin == PERSON and not step.candidate.is_private
+        event, words = step.events[0], step.operation.text
+        is_by_person = event.origin == PERSON and not step.is_private
         if not (is_by_person and step.operation.marked_by and record.operation == "NEW" and record.block):
             continue
         told = []

@@ -196,7 +196,6 @@ def every_request() -> dict[Purpose, Request]:
             candidates=existing,
             standing=existing,
             events=events,
-            folders={"concrete/people": "whom User knows"},
         ),
         SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
         OrganizeRequest(

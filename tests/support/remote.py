@@ -84,7 +84,7 @@ class Curious:
                         "action": "new",
                         "text": said.replace("I have", "User has"),
                         "subject": "User",
-                        "page": {"title": "" if "boat" in said else "Things", "kind": "concrete"},  # "" has it named
+                        "page": {"title": "Things", "kind": "concrete"},
                         "evidence": [{"exchange": event, "quote": said}],
                     }
                     for event, said in told

@@ -93,7 +93,6 @@ def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Pur
             [
                 "## Core Identity",
                 "## Events Behind It",
-                "## Existing Long-Term Memory",
                 "## The Page So Far",
                 "## Promotion Candidates",
             ],

@@ -161,7 +161,7 @@ def background_requests(text: str) -> list[Request]:
     return [
         ConsolidateRequest(**common, refused=refused),
         SynthesizeRequest(now=NOW, kind="skill", title=text, candidates=existing, steps=[text], standing=existing,
-                          events=[event_of(1, text)], folders={text: text}),
+                          events=[event_of(1, text)]),
         OrganizeRequest(now=NOW, patterns={"unused": [{"path": text}, {"a": text}]}, structure={text: 1}, goals=[text]),
     ]  # fmt: skip
 

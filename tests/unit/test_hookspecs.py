@@ -54,5 +54,4 @@ def test_names_follow_one_pattern() -> None:
         "rerank",
         "context_blocks",
         "redact",
-        "find_stale",
     } == odd

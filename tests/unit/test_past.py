@@ -164,7 +164,7 @@ def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
     brain = given_a_model(brain, ScriptedEngine())
     reading = CatchUp(brain, since="2026-03-04")
     plan = reading.plan
-    assert (2, 1, "2026-03-04") == (plan.exchanges, plan.earlier, plan.first_day)
+    assert (2, "2026-03-04") == (plan.exchanges, plan.first_day)
     _, outcome = reading.run()
     assert ["I like chess."] == statements(brain)
     assert ["a person put it right by hand after it was said"] == [row.reason for row in outcome.refused]

@@ -14,7 +14,7 @@ from brainiac.formats.markdown import StmEvent
 from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import parse_prompt
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
+from brainiac.llm.schemas import Answer, OrganizeRequest, ReflectRequest
 from brainiac.testing import World
 from tests.support.commands import do, quiet
 from tests.support.living import living, living_brain, places_of
@@ -144,22 +144,15 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
         text = (tmp_path / index).read_text()
         (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))
         assert [True, False] == ["[Quillwort](quillwort.md" in text, "User has quillwort" in text]
-        page = say_json({"kind": "concrete", "title": "It"})
-        server.script(call_tools(*calls), say("Some pages."), say_json({}), page)
+        server.script(call_tools(*calls), say("Some pages."), say_json({}))
         hits = list(brain.recall.search("what is known about zanzibar", limit=5))
         request = answer_request(prompt_of(f"What is in [[{index}]]?"), hits=hits)
         brain.models.run(request)
         structure = {"memory/long_term/concrete/zanzibar": 1, "memory/long_term/concrete": 4}
         brain.models.run(OrganizeRequest(now=NOW, patterns={}, structure=structure, goals=[]))
-        folders = {"concrete": "", "concrete/zanzibar": "What is known about zanzibar."}
-        brain.models.run(
-            SynthesizeRequest(
-                now=NOW, kind="concrete", title="", candidates=[Existing("n1", "It is so.")], folders=folders
-            )
-        )
         brain.close()
     bodies = [told_by_us(json.dumps(body).lower()) for body in server.bodies]
-    assert 4 == len(bodies)
+    assert 3 == len(bodies)
     assert 3 == bodies[1].count("user lives in portland")  # focused: its beginning and the whole; then read
     assert [] == [word for word in CANARIES for body in bodies if word in body]
 

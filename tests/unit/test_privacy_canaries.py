@@ -331,8 +331,10 @@ def live(root: Path, *, is_private: bool) -> Life:
         brain = make(root, server, is_private=is_private)
         brain.observed.adopt()
         brain.recall.reindex()
-        for number, text in enumerate(("I have a red bicycle.", "I have a blue bicycle.", "I have a green boat.")):
-            say_to(brain, f"told/{number}.md", text)
+        for number, colour in enumerate(
+            ("red", "blue", "white", "black", "grey", "green")
+        ):  # so many have a page named
+            say_to(brain, f"told/{number}.md", f"I have a {colour} bicycle.")
         for names in asked_together():
             model.calls = calls_for(names, is_private=is_private)
             shape = SHAPES[names[0]]

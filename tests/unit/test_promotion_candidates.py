@@ -156,12 +156,13 @@ def test_a_candidate_whose_event_a_person_edits_is_told(tmp_path: Path) -> None:
     """Left by one run, then its event is edited: the next run refuses it by name, and reads what stands now."""
     failing = [True]
 
-    def fail(request: Request) -> Page:
+    def fail(request: Request) -> Result:
         if failing[0]:
             raise ModelError("down", retryable=True)
-        return Page(kind="concrete", folder="x", title="X")
+        return engine.verbatim(request)
 
-    brain = make_brain(tmp_path / "b", engine=ScriptedEngine({Purpose.SYNTHESIZE: fail}))
+    engine = ScriptedEngine({Purpose.VERIFY: fail})
+    brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I live in Portland.")
     tell(brain, "I play the cello.")
     over: set[str] = set()

@@ -14,7 +14,7 @@ from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.context.assembler import schema_of
-from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose, Verdict, Verdicts
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, PageRef, Purpose, Verdict, Verdicts
 from tests.support.models import set_sections
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, pages, statements, tell
 
@@ -280,9 +280,9 @@ def test_one_statement_is_changed_once(brain: Brain) -> None:
 )
 def test_a_folder_outside_is_refused(brain: Brain, folder: str) -> None:
     """The statement is filed within long-term memory all the same, and nothing is written elsewhere."""
-    evil = Page(kind="concrete", folder=folder, title="../../evil")
+    evil = PageRef(folder=folder, title="../../evil")
     before = {p for p in brain.root.parent.rglob("*") if "long_term" not in str(p) and p.suffix == ".md"}
-    answers(brain, {Purpose.SYNTHESIZE: evil, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", "User plays the cello", page=evil)})
     tell(brain, "I play the cello.")
     promote(brain)
     page = page_with(brain, "cello")
@@ -296,8 +296,8 @@ def test_a_linked_folder_leads_nowhere(brain: Brain, tmp_path: Path) -> None:
     """A symbolic link in the tree does not take a page out of it."""
     (tmp_path / "outside").mkdir()
     (brain.tree.long_term / "concrete" / "music").symlink_to(tmp_path / "outside")
-    page = Page(kind="concrete", folder="music", title="Cello")
-    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
+    page = PageRef(folder="music", title="Cello")
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", "User plays the cello", page=page)})
     tell(brain, "I play the cello.")
     promote(brain)
     assert [] == list((tmp_path / "outside").iterdir())
@@ -362,8 +362,7 @@ def test_a_run_that_would_retire_too_much_retires_nothing(tmp_path: Path) -> Non
 
 def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
     """A doctor finds nothing wrong after a run of harm, and every exchange stands word for word."""
-    page = Page(kind="skill", folder="../x", title="")
-    answers(brain, {Purpose.CONSOLIDATE: decided("end", "", "Google"), Purpose.SYNTHESIZE: page})
+    answers(brain, {Purpose.CONSOLIDATE: decided("end", "", "Google", page=PageRef(folder="../x"))})
     told = ["I play the cello.", "My sister Ruth lives in Bristol.", "# Not a heading\n<!-- exchange: x -->\n```"]
     for text in told:
         tell(brain, text)
@@ -382,21 +381,17 @@ def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:
     assert f"Forget “{OLD}” on" in (brain.read_text("memory/review.md") or "")
 
 
-def test_a_page_becomes_no_how_to_by_its_name(brain: Brain) -> None:
-    """What a model that names it takes it for changes nothing of what it is."""
-    page = Page(kind="skill", folder="x", title="How to")
-    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
-    tell(brain, "I play the cello.")
-    promote(brain)
-    assert sorted([OLD, "User plays the cello"]) == sorted(statements(brain))
-    assert [] == [path for path in pages(brain) if path.startswith("skills/")]
-
-
 def test_a_summary_with_a_number_that_nobody_said_is_left_out(brain: Brain) -> None:
-    """The page has its title, tags and feeling, and no line that says more than its statements."""
+    """Neither where it comes with a new page nor where a much changed one is named: the page has its title, tags and
+    feeling, and no line that says more than its statements."""
     page = Page(kind="concrete", title="Music", summary="Plays since 2011.", tags=["music"], emotion="joy")
-    answers(brain, {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: decided("new", "User plays the cello")})
-    tell(brain, "I play the cello.")
+    texts = [f"User plays the {instrument}" for instrument in ("cello", "lute", "oboe", "harp", "horn", "viol")]
+    new = PageRef(title="Tunes", summary="Since 1999.")
+    answers(
+        brain,
+        {Purpose.SYNTHESIZE: page, Purpose.CONSOLIDATE: operations(*({"text": text, "page": new} for text in texts))},
+    )
+    tell(brain, "I play the cello, the lute, the oboe, the harp, the horn and the viol.")
     promote(brain)
     made = page_with(brain, "cello")
     assert ("Music", ("music",), "joy", None) == (made.title, made.tags, made.emotion, made.meta.get("summary"))

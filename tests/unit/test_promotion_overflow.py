@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.run import derive_manifests
-from brainiac_plugins.promotion.filing import PAGE_CHARACTERS, file_overflow
+from brainiac_plugins.promotion.draft import PAGE_CHARACTERS
+from brainiac_plugins.promotion.filing import file_overflow
 from brainiac_plugins.promotion.run import is_due, promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import ModelError
-from brainiac.events import ExchangesFiled, FileChange, PathKind
+from brainiac.events import ExchangesFiled
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.page import parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
@@ -246,7 +247,6 @@ def test_an_exchange_that_comes_back_into_the_log_is_not_filed_twice(tmp_path: P
     old = before[before.index("## Event Log\n") + len("## Event Log\n") :]
     brain.tree.short_term.write_text(text.rstrip() + "\n\n" + old)
     brain.observed.note_change(STM)
-    brain.plugins.call("file_changed", brain=brain, change=FileChange("modified", STM, PathKind.SHORT_TERM))
     talk(brain, 10)
     everything = [event.id for event in (*on_pages(brain), *log(brain))]
     assert 48 == len(everything) == len(set(everything))

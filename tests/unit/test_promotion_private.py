@@ -69,7 +69,8 @@ def test_private_facts_stand_on_private_pages_whatever_a_person_wrote_before(tmp
 
 
 def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began_it(tmp_path: Path) -> None:
-    """A person saves the page that the first step merges: it waits, and the second begins the page anew."""
+    """A person saves the page that the first step merges while a model names the new one: the first waits, and the
+    second begins the page anew."""
 
     def save(request: Request) -> Result:
         file = brain.tree.absolute(LTM + ruth)
@@ -85,13 +86,13 @@ def test_a_page_begun_private_is_private_whatever_becomes_of_the_step_that_began
     merging = vera | {"page": PageRef(title="Vera", merge=[ruth])}
     engine.answers[Purpose.CONSOLIDATE] = operations(
         {"text": "Vera has PRVone.", **merging},
-        {"text": "Vera has PRVtwo.", **vera},
+        *({"text": f"Vera has PRV{name}.", **vera} for name in ("two", "four", "five", "six", "seven")),
         {"text": "User has PRVthree.", "subject": "User", "page": PageRef()},
     )
     engine.answers[Purpose.SYNTHESIZE] = save
     tell(brain, "Vera has PRVone and PRVtwo, I have PRVthree.", private=True)
     outcome = promote(brain)
-    assert ["left", "written", "written"] == [end.end for _, end in sorted(outcome.candidates.items())]
+    assert ["left", *["written"] * 6] == [end.end for _, end in sorted(outcome.candidates.items())]
     assert {"Vera has PRVtwo.", "User has PRVthree."} <= set(statements(brain))
     assert [] == exposed(brain)
 

@@ -1,4 +1,4 @@
-"""The link graph: uuid before path, and who is alone or linked to most."""
+"""The link graph: uuid before path, and who is linked to most."""
 
 from __future__ import annotations
 
@@ -30,12 +30,6 @@ def test_forward_and_back_by_uuid_and_path(tmp_path: Path) -> None:
         made.back("b"),
         made.back(path("c")),
     )
-
-
-def test_orphans(tmp_path: Path) -> None:
-    """A page without links either way is alone."""
-    made = graph(tmp_path, a='[B](old/b.md "uuid:b") [X](x.md "uuid:x")', b="", alone="")
-    assert [path("alone")] == made.orphans()
 
 
 def test_hubs(tmp_path: Path) -> None:

@@ -360,8 +360,7 @@ class _Sections:
         return path.removeprefix(self.library.tree.relative(self.library.tree.long_term) + "/")
 
     def _synthesize(self, request: schemas.SynthesizeRequest) -> list[Block]:
-        """Return the events, the folders, the page's statements, and the new statements as the task."""
-        folders = [f"- `{safe_line(name)}`: {safe_line(about, 200)}" for name, about in sorted(request.folders.items())]
+        """Return the events, the page's statements, and the new statements as the task."""
         present = [quoted(_statement(statement)) for statement in request.standing]
         task = [f"{request.kind}: {safe_line(request.title)}"]
         task += [quoted(_statement(statement)) for statement in request.candidates]
@@ -369,7 +368,6 @@ class _Sections:
         task += ["Headings are wanted."] if request.wants_headings else []
         return [
             self._events("events", "## Events Behind It", request.events),
-            Block("folders", folders, Stability.LONG_TERM, EXISTING, share=0.4, cut_order=10),
             Block("page", present, Stability.FOCUS, "## The Page So Far"),
             _task("candidates", "## Promotion Candidates", task),
         ]
