@@ -1,12 +1,13 @@
 """How fast the window is: first byte and first paint of each page, event to visible, and memory with ten open pages.
 
-    python benchmarks/window.py [--sizes 100,10000] [--visits 40]
+    python benchmarks/window.py [--sizes 100,10000] [--visits 40] [--keep DIR]
 
 A real daemon serves a brain of each size. Its journal has what an hour leaves: statements that were put right, and
 prompts that were answered. First bytes are those of whole requests over loopback, one after another; beside them stands
 what the daemon spent on one, since a machine may have other things to do. Event to visible
 is from the return of a commit by another process until a page drawn anew has its words, by the stream that a browser
-listens to. First paint is what Chromium tells, where there is one. Ends with one line of JSON.
+listens to. First paint is what Chromium tells, where there is one. With `--keep` the brains stay in a folder, each
+with its index, and are served again from there. Ends with one line of JSON.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _visible(root: Path, client: Client, times: int) -> dict[str, float]:
     spans = []
     with closing(Brain(root)) as brain, client.get("/live") as stream:
         for number in range(times):
-            words = f"User has seen heron number {number}."
+            words = f"User has seen heron number {number} at {time.time_ns()}."
             correct(brain, possible_targets(brain, NAME.format(CORRECTED + number))[0], words)
             start = time.perf_counter()
             while True:
@@ -129,20 +130,23 @@ def _paints(root: Path, paths: list[str]) -> dict[str, float]:
     return paints
 
 
-def measured(size: int, visits: int) -> dict[str, Any]:
+def measured(size: int, visits: int, keep: Path | None) -> dict[str, Any]:
     """Return what was measured with a brain of a size."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with ExitStack() as stack:
+        folder = keep / str(size) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ |= {name: f"{folder}/{name}" for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
-        root = Path(folder) / "brain"
-        write_brain(root, size)
-        living_brain(root, CONFIG)
+        root = folder / "brain"
+        if not root.exists():
+            write_brain(root, size)
+            living_brain(root, CONFIG)
         daemon = stack.enter_context(windowed(root))
         client = Client(root)
-        with closing(Brain(root)) as brain:
-            for number in range(CORRECTED):
-                correct(brain, possible_targets(brain, NAME.format(number))[0], f"User put number {number} right.")
-        for number in range(ASKED):
-            daemon.answer(f"{number}.md", f"What of number {number}?")
+        if not events_of(root, "prompt-answered"):
+            with closing(Brain(root)) as brain:
+                for number in range(CORRECTED):
+                    correct(brain, possible_targets(brain, NAME.format(number))[0], f"User put number {number} right.")
+            for number in range(ASKED):
+                daemon.answer(f"{number}.md", f"What of number {number}?")
         paths = [page.path for page in PAGES if page.is_listed]
         name = NAME.format(1).replace("#", "%23").replace("^", "%5E")
         paths += [f"{page.path}?name={name}" for page in PAGES if page.path in ("/why", "/wrong", "/forget")]
@@ -167,8 +171,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="100,10000")
     parser.add_argument("--visits", type=int, default=40)
+    parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
-    results = [measured(int(size), arguments.visits) for size in arguments.sizes.split(",")]
+    results = [measured(int(size), arguments.visits, arguments.keep) for size in arguments.sizes.split(",")]
     print(json.dumps(results))
 
 

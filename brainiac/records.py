@@ -147,7 +147,8 @@ def _typed(kind: Any, value: Any) -> Any:
     if origin is tuple and isinstance(value, (list, tuple)):
         if arguments[-1] is Ellipsis:  # `tuple[str, ...]`
             return tuple(_typed(arguments[0], part) for part in value)
-        return tuple(_typed(part_type, part) for part_type, part in zip(arguments, value, strict=True))
+        parts = zip(arguments, value, strict=True)
+        return tuple(part if type(part) is kind else _typed(kind, part) for kind, part in parts)
     if origin is Mapping and isinstance(value, Mapping):
         return {key: _typed(arguments[1], part) for key, part in value.items()}
     if origin is None and issubclass(kind, Record) and isinstance(value, Mapping):

@@ -23,9 +23,9 @@ from brainiac.errors import BrainiacError, storage_trouble
 from brainiac.events import Event, StatementRecord, StatementRef, content_hash
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
-from brainiac.storage.causes import undone_events
+from brainiac.storage.causes import paths_now, undone_events
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.proposals import asked_before
+from brainiac.storage.proposals import Asked, asked_before
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
@@ -39,7 +39,6 @@ MAX_LINES = 400
 FORGOTTEN_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "file"}
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
-_MOVED = "SELECT path FROM changes WHERE source = ?"
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
     events.MemoryPromoted,
@@ -230,12 +229,8 @@ class _Reader:
 
     def _read(self, paths: Iterable[str]) -> None:
         """Read the pages that stood at these paths, where they stand now; or all, once."""
-        found, todo = set[str](), list(paths) if self._is_quick else []
-        while todo:
-            if (path := todo.pop()) not in self._looked_at:
-                self._looked_at.add(path)
-                found.add(path)
-                todo += [row[0] for row in self._store.projection.query(_MOVED, path)]
+        found = paths_now(self._store, paths) - self._looked_at if self._is_quick else set[str]()
+        self._looked_at |= found
         if not found and (self._is_quick or self._pages):
             return
         read = self._store.pages(found if self._is_quick else None)
@@ -309,21 +304,21 @@ class _Reader:
     def _proposed(self, proposal: str) -> Iterator[StatementRecord]:
         """Yield what a proposal did to a person's own statement, of which its event has no record."""
         match self._asked.get(proposal):
-            case events.RetireProposal(block=block, hash=former):
+            case Asked(record=events.RetireProposal(block=block, hash=former)):
                 yield StatementRecord(
                     operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
                 )
-            case events.ReplaceProposal(block=block, hash=former, text=text):
+            case Asked(record=events.ReplaceProposal(block=block, hash=former, text=text)):
                 replaced = StatementRef(block=block, hash=former, history=block)
                 yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
 
     @cached_property
-    def _asked(self) -> dict[str, events.ProposalRecord]:
-        return {name: asked.record for name, asked in asked_before(self._store).items()}
+    def _asked(self) -> dict[str, Asked]:
+        return asked_before(self._store)
 
     def _add_lapsed(self, event: Event, name: str) -> None:
         """Add a proposal that nobody decided; it is counted where what it quotes is private, or was forgotten."""
-        proposal = self._asked.get(name)
+        proposal = self._asked[name].record if name in self._asked else None
         uuids, sources, former, text = set[str](), tuple[str, ...](), "", one_line(proposal.what) if proposal else ""
         match proposal:
             case events.OrganizeProposal(pages=rows, is_private=False):

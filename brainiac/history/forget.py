@@ -794,9 +794,10 @@ class ForgetPlan(Edits):
             digest = text_hash(statement.text)
             self.statements.append(events.StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
             self.texts.append(statement.text)
-        sources = {str(source) for source in memory.meta.get("sources") or ()} - self._ids
-        if sources:
-            self.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
+        for source in sorted({str(source) for source in memory.meta.get("sources") or ()} - self._ids):
+            said = self._exchanges.shown(source, None)
+            words = f": {_quoted(said.user)}" if said and said.user else ""
+            self.kept.append(f"what was said stays, word for word: {source}{words}")
 
 
 def is_bare(memory: Memory) -> bool:

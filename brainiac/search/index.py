@@ -12,7 +12,7 @@ import sqlite3
 import string
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import chain, islice
@@ -67,6 +67,7 @@ create table if not exists pages (
     head text, words blob, heading blob, features blob, content blob
 );
 create index if not exists pages_by_path on pages (path, stamp);  -- the stamps are read from it alone
+create index if not exists pages_by_time on pages (at, path);
 -- no number is given twice: what is in memory of a passage that is gone stands for no other
 create table if not exists passages (
     id integer primary key autoincrement, page integer not null, place integer not null, terms text not null
@@ -105,6 +106,7 @@ class Index:
     def __init__(self, folder: Path | None, key: str) -> None:
         self._folder, key = folder, f"{VERSION}:{key}"
         self._having: dict[str, Ids] = {}  # words by trigram
+        self._linked, self._n_linked = dict[str, Page](), 0  # pages by path, and the last passage that they count with
         self._version, self._has_written, self._n_passages = -1, False, 0
         self._page = self._place = np.empty(0, np.int64)  # of each passage, by its number
         if folder:
@@ -117,7 +119,7 @@ class Index:
             self._db.executescript(
                 "pragma journal_mode = wal; pragma synchronous = normal; pragma cache_size = -16000;"
             )
-            if not self._db.execute("select 1 from sqlite_master where name = 'grams'").fetchone():
+            if not self._db.execute("select 1 from sqlite_master where name = 'pages_by_time'").fetchone():
                 # in one transaction: a table without its indexes would pass for a whole one
                 self._db.executescript(_TABLES)
                 self._db.execute("insert or ignore into meta values ('key', ?)", (key,))
@@ -379,9 +381,22 @@ class Index:
         """Return the path of every page with the content hashes of its units."""
         return self._db.execute("select path, content from pages").fetchall()
 
-    def linked(self) -> Iterable[Page]:
-        """Return every page with its links."""
-        return [_page(path, head) for path, head in self._db.execute("select path, head from pages")]
+    def linked(self) -> Collection[Page]:
+        """Return every page with its links, without its units; read is only what was written since the last call."""
+        # each page has a passage, and each version of it another one
+        last, written = self._n_linked, "id in (select page from passages where id > ?)"
+        self._n_linked = self._db.execute("select coalesce(max(seq), 0) from sqlite_sequence").fetchone()[0]
+        for path, head in self._db.execute(f"select path, head from pages where {written}", (last,)):
+            self._linked.pop(path, None)
+            self._linked[path] = _page(path, head)
+        if self._db.execute("select count(*) from pages").fetchone()[0] < len(self._linked):
+            there = {path for (path,) in self._db.execute("select path from pages")}
+            self._linked = {path: page for path, page in self._linked.items() if path in there}
+        return self._linked.values()
+
+    def latest(self) -> Iterator[Page]:
+        """Yield the pages without their units, those that changed last first."""
+        return (_page(*row) for row in self._db.execute("select path, head from pages order by at desc, path desc"))
 
     # --- words ---------------------------------------------------------------------------------------------
 

@@ -375,8 +375,17 @@ class Pages:
 
     def linked(self) -> list[Page]:
         """Return every page with its links, as the index has them."""
-        pages = self.ask(lambda index: index.linked()) or ()
+        pages = self.ask(lambda index: list(index.linked())) or ()
         return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
+
+    def ask_now(self, question: Callable[[Index], T]) -> T | None:
+        """Return what a question to the index returns, once that has what changed; see `ask`.
+
+        While many files are read, as at a first start, nobody waits for them.
+        """
+        if not self.n_unread:
+            self.catch_up()
+        return self.ask(question)
 
     def linked_state(self) -> object:
         """Return what is another value once `linked` would return other pages; None where that is not known.

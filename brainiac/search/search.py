@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -338,6 +339,14 @@ class Recall:
             now = time.monotonic()
             self._links_until = now + _LINKS_SHARE * (now - started) + _LINKS_SECONDS
         return made[1]
+
+    def heads(self, paths: Iterable[str]) -> Mapping[str, Page]:
+        """Return pages by their paths, without their units, as of now; where there is no such page, none."""
+        return {found.page.path: found.page for found in self._pages.ask_now(lambda index: index.pages(paths)) or ()}
+
+    def latest(self, is_meant: Callable[[Page], bool], most: int) -> Sequence[Page]:
+        """Return the pages that changed last, without their units, the newest first, at most so many."""
+        return self._pages.ask_now(lambda index: list(islice(filter(is_meant, index.latest()), most))) or ()
 
     def flush(self, vector_seconds: float = 0.0) -> None:
         """Take the files that changed into the index, and for so many seconds make the vectors that are missing."""

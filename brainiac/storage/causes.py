@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -76,6 +78,13 @@ def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: boo
     if first > now:
         raise UserError(f"{text} is still to come")
     return iso(min(last, now) if is_end else first), ""
+
+
+def paths_now(store: Store, paths: Iterable[str]) -> set[str]:
+    """Return these paths, and those to which their files were moved since."""
+    sql = """WITH RECURSIVE known(path) AS (SELECT value FROM json_each(?)
+        UNION SELECT changes.path FROM known JOIN changes ON source = known.path) SELECT path FROM known"""
+    return {path for (path,) in store.projection.query(sql, json.dumps(list(paths), ensure_ascii=False))}
 
 
 def last_caused(store: Store) -> list[Event]:

@@ -102,13 +102,17 @@ def lines_back(path: Path) -> Iterator[bytes]:
 def _pieces_back(path: Path) -> Iterator[bytes]:
     """Yield the pieces of a file between its newlines, last first."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
-        at, rest = file.seek(0, os.SEEK_END), b""
+        at, rest = file.seek(0, os.SEEK_END), list[bytes]()  # parts of one line, the last first: it may have megabytes
         while at > 0:
-            size = min(max(_BLOCK_BYTES, len(rest)), at)  # a line of megabytes is not split again for each block
+            size = min(_BLOCK_BYTES, at)
             at = file.seek(at - size)
-            rest, *whole = (file.read(size) + rest).split(b"\n")
-            yield from reversed(whole)
-        yield rest
+            first, *whole = file.read(size).split(b"\n")
+            if whole:
+                whole[-1] = b"".join((whole[-1], *reversed(rest)))
+                yield from reversed(whole)
+                rest.clear()
+            rest.append(first)
+        yield b"".join(reversed(rest))
 
 
 def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
@@ -120,6 +124,11 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
             if bytes_left < 0 or not line.endswith(b"\n"):
                 return  # appended meanwhile, or torn
             yield path, line[:-1]
+
+
+def _searched(line: bytes) -> bytes:
+    """Return the part of a line in which its id and its kind stand: the whole line may have megabytes."""
+    return (_HEAD.match(line) or (line,))[0]
 
 
 def device_id(folder: Path, copy: Path | None = None) -> str:
@@ -354,15 +363,15 @@ class Journal:
             since_seq: Only events after this `seq` are searched.
         """
         mark = f'"id":"{event_id}"'.encode()
-        lines = ((path, line) for path, line in self._lines_after(since_seq) if mark in line)
+        lines = ((path, line) for path, line in self._lines_after(since_seq) if mark in _searched(line))
         return next((event for event in self._parse(lines, None) if event.id == event_id), None)
 
     def event_of_day(self, event_id: str, at: str, device: str) -> Event | None:
         """Return the event that a device recorded with an id at a moment; None where its journal here lacks it."""
         mark = f'"id":"{event_id}"'.encode()
         # where a clock was set back it is in a later file
-        days = (_lines_of(path) for path in self._files(device) if path.stem >= at[:10])
-        lines = (line for line in chain.from_iterable(days) if mark in line[1])
+        days = (path for path in self._files(device) if path.stem >= at[:10])
+        lines = ((path, line) for path in days for line in lines_back(path) if mark in _searched(line))
         return next((event for event in self._parse(lines, None) if event.id == event_id), None)
 
     def last_until(self, at: str, device: str = "") -> Event | None:
@@ -512,7 +521,7 @@ class Journal:
         former = {kind for kind, (present, _) in FORMER_KINDS.items() if present.kind in (names or ())}
         marks = [f'"kind":"{kind}"'.encode() for kind in former.union(names or ())]
         for path, line in lines:
-            if marks and not any(mark in line for mark in marks):
+            if marks and not any(mark in _searched(line) for mark in marks):
                 continue  # parsing it would cost fifty times as much
             try:
                 event = from_line(line)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 
 from brainiac import events
 from brainiac.clock import iso
@@ -19,21 +20,26 @@ Records = tuple[Record, ...]
 UNDONE = "(SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """A proposal as the journals have it.
 
     Attributes:
-        record: What is done is decided by this, not by the line in `review.md`.
+        data: Its record as JSON, which is read only where somebody looks at it: one may name hundreds of pages.
         by: The process that made it.
         at: When it was made, or got its line after it had waited; ISO 8601.
         how: How it was decided (see `ProposalDecided`), or `undone` with the event that made it; "" for undecided.
     """
 
-    record: Record
+    data: str
     by: str
     at: str
     how: str
+
+    @cached_property
+    def record(self) -> Record:
+        """What is done is decided by this, not by the line in `review.md`."""
+        return Record.from_json(json.loads(self.data))
 
 
 def asked_before(store: Store) -> dict[str, Asked]:
@@ -48,7 +54,7 @@ def asked_before(store: Store) -> dict[str, Asked]:
     )
     for name, at, by, data, how in rows:
         by = asked[name].by if name in asked else by
-        asked[name] = Asked(Record.from_json(json.loads(data)), by, at, how)
+        asked[name] = Asked(data, by, at, how)
     return asked
 
 
@@ -76,7 +82,7 @@ def asking(store: Store, proposals: Iterable[Record]) -> tuple[Records, list[eve
     late = {each.id for each in limited[room_for(store, asked) :]}
     records = tuple(replace(each, waits=each.id in late) for each in proposals)
     shown = [each for each in records if not each.waits]
-    left = {each.record.id for each in asked.values() if each.record.waits and not each.how} | late
+    left = {name for name, each in asked.items() if not each.how and each.record.waits} | late
     n_waiting = len(left.difference(each.id for each in shown))
     return records, review_change(store.tree, lambda text: with_proposals(text, shown, n_waiting))
 

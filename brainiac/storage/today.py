@@ -17,6 +17,7 @@ from brainiac import events
 from brainiac.errors import FormatError
 from brainiac.events import PathKind, TreeTidied, content_hash
 from brainiac.formats.markdown import PRIVATE, decode_text, format_link, newline_of, one_line
+from brainiac.storage.causes import paths_now
 from brainiac.storage.proposals import asked_before
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.store import Store
@@ -36,8 +37,8 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _BOX = re.compile(r"^([-*+] )\[.\] ")
 _OURS = re.compile(r"<!-- ours: ([0-9a-f ]*) -->\s*$")
 _ENDS = """
-SELECT DISTINCT page, block, json_extract(data, '$.valid_until') FROM statements
-WHERE json_extract(data, '$.valid_until') BETWEEN ? AND ? ORDER BY 3"""
+SELECT DISTINCT page, block, json_extract(data, '$.valid_until'), json_extract(data, '$.path') FROM statements
+WHERE json_extract(data, '$.valid_until') > '' AND json_extract(data, '$.valid_until') BETWEEN ? AND ? ORDER BY 3"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ def find_due(store: Store) -> list[Due]:
     store.projection.follow()
     ends = store.projection.query(_ENDS, today.isoformat(), last)
     if ends:  # they are all looked at
-        pages = store.pages()
-        for uuid, block, until in ends:
+        pages = store.pages(paths_now(store, filter(None, (path for *_, path in ends))))
+        for uuid, block, until in dict.fromkeys(row[:3] for row in ends):
             statement = pages.statement(uuid, block)
             if statement is not None and not statement.is_history:
                 page = pages.pages[pages.path_by_uuid[uuid]]

@@ -184,7 +184,7 @@ class _Site:
         return (self._brain.recall.n_unread or 0) if self._brain.is_watched else -1
 
     def _title_of(self, path: str) -> str:
-        page = self._brain.recall.links.pages.get(path)
+        page = self._brain.recall.heads([path]).get(path)
         return page.title or posixpath.basename(path) if page else ""
 
     def notice(self, problem: str, status: int, code: str = "") -> Response:
@@ -195,8 +195,8 @@ class _Site:
             status: Of HTTP.
             code: Of a link that is still to be used.
         """
-        html = self._templates.get_template("notice.html").render(problem=problem, code=code, is_login=status < 400)
-        return HTMLResponse(html, status)
+        values = {"problem": problem, "code": code, "is_login": status < 400, "is_closed": status in (401, 403)}
+        return HTMLResponse(self._templates.get_template("notice.html").render(values), status)
 
     async def on_error(self, request: Request, error: Exception) -> Response:
         """Return the page for an error."""

@@ -489,7 +489,7 @@ def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
     What the others are about or rest on has changed since: they are noted as expired.
     """
     ready, gate = [], Gate(brain)
-    undecided = [asked for asked in asked_before(brain).values() if asked.record.waits and not asked.how]
+    undecided = [asked for asked in asked_before(brain).values() if not asked.how and asked.record.waits]
     sql = f"SELECT exchange FROM filings WHERE is_gone AND event NOT IN {UNDONE}"
     gone = {name for (name,) in brain.projection.query(sql)} if undecided else set[str]()
     for asked in undecided:

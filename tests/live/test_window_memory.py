@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -214,3 +215,21 @@ def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, 
         visitor.page.get_by_role("button", name="Save").click()
         visitor.await_text("Saved.")
         assert text == file.read_text()
+
+
+def test_a_large_folder_is_shown_a_screenful_at_a_time(browser: Any, tmp_path: Path) -> None:
+    """Folders have the number of their pages, and links go on; no script."""
+    root, names = living_brain(tmp_path / "brain"), [f"Bird {number:03}" for number in range(230)]
+    (birds := root / "memory/long_term/concrete/birds").mkdir(parents=True)
+    for name in names:
+        (birds / f"{name}.md").write_text(f"# {name}\n\n- It sings.\n")
+    with windowed(root), visiting(browser, root, java_script_enabled=False) as visitor:
+        visitor.go("/pages")
+        visitor.await_text("concrete 230", reloads=True)
+        visitor.page.get_by_role("link", name="concrete").click()
+        visitor.page.get_by_role("link", name="birds").click()
+        shown, more = list[str](), visitor.page.get_by_role("link", name=re.compile(r"^\d+ more$"))
+        while more.count():
+            shown += visitor.page.locator("main li a").all_inner_texts()
+            more.click()
+        assert names == shown + visitor.page.locator("main li a").all_inner_texts()

@@ -130,7 +130,8 @@ def test_a_page_goes_and_what_was_said_stays(brain: Brain) -> None:
     do(brain, "promote")
     (page,) = [path for path in standing(brain, "Anna works") if "concrete/" in path and "_index" not in path]
     done = do(brain, "forget", page, "--yes", "--json")
-    assert [f"what was said stays, word for word: {first}"] == done.json["left"]
+    said = f"{first}: “My sister Anna works at Google.”"
+    assert [f"what was said stays, word for word: {said}"] == done.json["left"]
     assert [] == [path for path in standing(brain, "Anna") if "concrete/" in path]
     assert [path for path in standing(brain, "My sister Anna works at Google.") if "/events/" in path]
 

@@ -9,6 +9,7 @@ import pytest
 
 from brainiac import Brain
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, PageRef, Purpose
+from brainiac.storage.today import find_due
 from tests.support.commands import do, quiet
 from tests.support.models import set_sections
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
@@ -51,6 +52,19 @@ def test_it_holds_through_its_last_day_and_not_after(brain: Brain) -> None:
     before = page_with(brain, LASTING).text
     on(brain, "2026-03-16")
     assert before == page_with(brain, LASTING).text
+
+
+def test_what_ends_soon_is_due_wherever_its_page_lies(brain: Brain) -> None:
+    """Its page was moved twice since it was told."""
+    on(brain, "2026-03-10")
+    for folder in ("old", "older"):
+        page = brain.root / page_with(brain, CODE).path
+        moved = page.parent.with_name(folder) / page.name
+        moved.parent.mkdir()
+        page.rename(moved)
+        brain.observed.adopt()
+        due = [(due.text, due.day, brain.root / due.path) for due in find_due(brain) if due.what == "last day"]
+        assert [(CODE, "2026-03-14", moved)] == due
 
 
 def test_the_day_is_the_person_s(tmp_path: Path, brain: Brain) -> None:

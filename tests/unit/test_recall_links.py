@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +44,36 @@ def test_manifest_and_outside_links_are_no_edges(tmp_path: Path) -> None:
     """Links of a manifest, to the web and within a page connect nothing."""
     text = "[x](https://x.y) [y](#part) ![i](i.png)\n\n## Manifest\n- [B](b.md)\n"
     assert [] == graph(tmp_path, a=text, b="").forward("a")
+
+
+def test_what_changed_is_what_a_fresh_reader_finds(tmp_path: Path) -> None:
+    """After pages were changed, moved, removed and added, the newest of them too, the links are those of all files."""
+    folder, here = Folder(tmp_path), dict.fromkeys("abcd", "")
+    kept = folder.recall()
+    for name, now, text in [
+        *((name, name, "[B](b.md)") for name in "abcd"),
+        *(("d", "d", "[A](a.md)"), ("a", "moved/a", "[[c]]"), ("c", "c", ""), ("d", "", ""), ("e", "e", "[[a]]")),
+    ]:
+        former = here.pop(name, "")
+        if former:
+            (tmp_path / former).unlink()
+        if now:
+            here[name] = folder.write(path(now), f"---\nuuid: {name}\n---\n# {name}\n\n{text}\n")
+        for changed in filter(None, (former, here.get(name))):
+            kept.note_change(changed)
+        fresh = folder.recall().links
+        assert fresh.pages == kept.links.pages
+        assert [fresh.back(each) for each in here] == [kept.links.back(each) for each in here]
+
+
+def test_what_changed_last_comes_first(tmp_path: Path) -> None:
+    """Of an index too that was made before it could tell."""
+    folder = Folder(tmp_path)
+    for day, name in enumerate("cab", 1):
+        folder.write(path(name), f"---\nupdated_at: 2025-01-{day:02d}T00:00:00Z\n---\n# {name}\n")
+    brain = folder.brain()
+    brain.recall.reindex()
+    with closing(sqlite3.connect(brain.places.cache / "index" / "pages.db")) as index:
+        index.execute("drop index pages_by_time")
+    latest = folder.recall().latest(lambda page: not page.path.endswith("c.md"), 2)
+    assert [path("b"), path("a")] == [page.path for page in latest]

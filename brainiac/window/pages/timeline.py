@@ -24,6 +24,7 @@ from brainiac.history.undo import plan, plan_all
 from brainiac.library import read_prompt
 from brainiac.storage.causes import came_from, commits_of, undone_events
 from brainiac.storage.journal import Line, from_line
+from brainiac.storage.links import shortened
 from brainiac.window.frame import Action, Page, Visit
 from brainiac.window.words import who
 
@@ -212,7 +213,7 @@ def _entry(brain: Brain, line: Line, undone: Mapping[str, str], *, is_all: bool,
     if isinstance(event.what, events.ExchangeEvent) and (prompt := event.what.prompt):  # by its words, not its file
         with suppress(BrainiacError):
             if said := read_prompt(brain, prompt):
-                text = " ".join(said.text.split())
+                text = shortened(" ".join(said.text.split()), 160)
                 by = f"said by {said.author.named}" if said.author.named else "you said"
     return Entry(event, line.device, at, text or event.kind, by, is_by_hand, event.id in undone)
 
