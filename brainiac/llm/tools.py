@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,16 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from brainiac.clock import moment_in
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.formats.discretion import Audience
-from brainiac.formats.markdown import StmEvent, parse_exchanges
-from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
+from brainiac.formats.markdown import parse_exchanges
 from brainiac.library import Library
 from brainiac.llm.catalog import count
+from brainiac.llm.context.assembler import schema_of
 from brainiac.llm.context.blocks import TOOL_TOKENS, quoted, reference, safe_line, shortened
-from brainiac.llm.context.memory import ShownPages, event_of, event_text, page_text, with_hand
+from brainiac.llm.context.memory import ShownPages, event_text, page_text, with_hand
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.documents import Hit
-from brainiac.search.documents import Page as LinkedPage
 from brainiac.tree import is_temporary
 
 RESULT_TOKENS = 2_000
@@ -44,7 +42,7 @@ class SearchMemories(_Parameters):
 
 
 class ReadMemory(_Parameters):
-    """Read one memory whole, by its uuid, link or path."""
+    """Read whole: a memory by its uuid, link or path, an exchange by its id, a file of `inbox/` by its path."""
 
     id: str
 
@@ -53,18 +51,6 @@ class ListDirectory(_Parameters):
     """List what a folder of memory holds, for example `memory/long_term/events/2025`."""
 
     path: str = "memory/long_term"
-
-
-class FollowLinks(_Parameters):
-    """List the memories that one memory links to, and those that link to it, by its uuid, link or path."""
-
-    id: str
-
-
-class ReadExchange(_Parameters):
-    """Read what was said word for word: by the exchange's id, or by the path of a prompt in `inbox/`."""
-
-    id: str
 
 
 class _ToolError(Exception):
@@ -91,15 +77,13 @@ class Toolbox:
             "search_memories": (SearchMemories, self._search),
             "read_memory": (ReadMemory, self._read),
             "list_directory": (ListDirectory, self._list),
-            "follow_links": (FollowLinks, self._follow),
-            "read_exchange": (ReadExchange, self._exchange),
         }
 
     def definitions(self) -> list[dict[str, Any]]:
         """Return the tools as the chat protocol takes them."""
         return [
-            {"type": "function", "function": {"name": name, "description": model.__doc__, "parameters": _schema(model)}}
-            for name, (model, _) in self._tools.items()
+            {"type": "function", "function": {"name": name, "description": of.__doc__, "parameters": schema_of(of)}}
+            for name, (of, _) in self._tools.items()
         ]
 
     def descriptions(self) -> tuple[str, ...]:
@@ -125,7 +109,7 @@ class Toolbox:
             result = run(model.model_validate_json(arguments or "{}"))
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:3]]
-            return f"Error: {safe_line('; '.join(problems), 300)}. Call it again with {_schema(model)['properties']}."
+            return f"Error: {safe_line('; '.join(problems), 300)}. Call it again with {schema_of(model)['properties']}."
         except (ConfinementError, FormatError, _ToolError) as error:
             return f"Error: {safe_line(str(error), 300)}"
         self._room_tokens -= count(result)
@@ -140,7 +124,7 @@ class Toolbox:
         )
         pages: dict[str, list[Hit]] = {}
         for hit in with_hand(self._library, self._gate.hits(hits)):
-            # kept for `read_exchange`, which looks for an exchange on the pages of the hits
+            # kept for `read_memory`, which looks for an exchange on the pages of the hits
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
             self._note_read(hit.path)
@@ -148,13 +132,27 @@ class Toolbox:
         return "\n\n".join(texts) or "Nothing found."
 
     def _read(self, parameters: ReadMemory) -> str:
-        """Return a page, shortened to `RESULT_TOKENS`."""
-        page = self._page(parameters.id)
-        text = self._gate.read_note(page.path, tops=("memory",))
-        if text is None:
-            raise _ToolError(f"no memory `{parameters.id}`.")
-        self._note_read(page.path)
-        return f"### {reference(page.title, page.path, page.uuid)}\n{quoted(shortened(text, RESULT_TOKENS, count))}"
+        """Return a page, a file of the inbox or an exchange word for word, shortened to `RESULT_TOKENS`."""
+        name = parameters.id
+        pages = ShownPages(self._library, self._gate).find(name)
+        if len(pages) == 1 and (text := self._gate.read_note(pages[0].path, tops=("memory",))) is not None:
+            self._note_read(pages[0].path)
+            head = f"### {reference(pages[0].title, pages[0].path, pages[0].uuid)}\n"
+            return head + quoted(shortened(text, RESULT_TOKENS, count))
+        if text := self._gate.read_note(name, tops=("inbox",)):
+            return quoted(shortened(text, RESULT_TOKENS, count))
+        events = [event for event in self._request.short_term.events if event.id == name]
+        # an id names an exchange on the page of a day among the hits of this answer
+        hits = [] if events else self._hits
+        for path in dict.fromkeys(hit.path for hit in hits if (hit.kind, hit.anchor) == ("exchange", name)):
+            text = self._gate.read_note(path, tops=("memory",)) or ""
+            if events := [event for event in parse_exchanges(text) if event.id == name]:
+                self._note_read(path)
+                break
+        if not (events := self._gate.events(events)):
+            raise _ToolError(f"no memory and no exchange `{name}`.")
+        event = replace(events[0], at=moment_in(self._library.zone, events[0].at))
+        return event_text(event, RESULT_TOKENS, count)
 
     def _list(self, parameters: ListDirectory) -> str:
         """Return the names in a folder of memory, hidden ones left out."""
@@ -166,63 +164,6 @@ class Toolbox:
         lines = [f"- {safe_line(name)}" for name in names[:MAX_ENTRIES]]
         lines += [f"… and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
         return quoted("\n".join(lines)) if lines else "Empty."
-
-    def _follow(self, parameters: FollowLinks) -> str:
-        """Return the pages that a page links to, and those that link to it."""
-        page = self._page(parameters.id)
-        groups = {"Links to": self._pages.linked_from(page), "Linked from": self._pages.linking_to(page)}
-        lines = []
-        for title, pages in groups.items():
-            links = [reference(other.title, other.path, other.uuid) for other in pages[:MAX_ENTRIES]]
-            lines += [f"{title}:", *(f"- {link}" for link in links or ["none"])]
-        return "\n".join(lines)
-
-    def _exchange(self, parameters: ReadExchange) -> str:
-        """Return an exchange word for word: from short-term memory, the inbox, or a page that was found."""
-        name, events = parameters.id, [event for event in self._request.short_term.events if event.id == parameters.id]
-        if not events and "/" in name:  # a path names a file of the inbox
-            events = self._from_inbox(name)
-        # an id names an exchange on the page of a day among the hits of this answer
-        hits = [] if events or "/" in name else self._hits
-        for path in dict.fromkeys(hit.path for hit in hits if (hit.kind, hit.anchor) == ("exchange", name)):
-            text = self._gate.read_note(path, tops=("memory",)) or ""
-            if events := [event for event in parse_exchanges(text) if event.id == name]:
-                self._note_read(path)
-                break
-        if not (events := self._gate.events(events)):
-            raise _ToolError(f"no exchange `{parameters.id}`.")
-        event = replace(events[0], at=moment_in(self._library.zone, events[0].at))
-        return event_text(event, RESULT_TOKENS, count)
-
-    def _from_inbox(self, path: str) -> list[StmEvent]:
-        """Return the exchange of a prompt's file; [] where there is none, or it is off the record or hidden."""
-        # models often give the path of the response instead
-        path = next(iter(prompt_path_of(path)), path)
-        absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
-        raw = self._library.read(absolute)
-        if raw is None or is_temporary(absolute.name):
-            return []
-        prompt = parse_prompt(self._library.tree.relative(absolute), raw, at="")
-        answer = self._library.read(response_path(prompt.path))
-        response = parse_response(response_path(prompt.path), answer) if answer else None
-        # the model is shown when it was answered, else where it stands
-        at = (response and response.created_at) or prompt.path
-        turns = [Exchange("", prompt, response, at)] if prompt.remember else []
-        return list(map(event_of, self._gate.turns(turns)))
-
-    @cached_property
-    def _pages(self) -> ShownPages:
-        return ShownPages(self._library, self._gate)
-
-    def _page(self, link: str) -> LinkedPage:
-        """Return the page that a link means.
-
-        Raises:
-            _ToolError: It means none, or several.
-        """
-        if len(matches := self._pages.find(link)) != 1:
-            raise _ToolError(f"no memory `{link}`.")
-        return matches[0]
 
     def _note_read(self, path: str) -> None:
         """Add a memory to `read`, once."""
@@ -243,12 +184,3 @@ def names_in(library: Library, gate: Gate, folder: Path) -> list[str]:
             if not is_temporary(entry.name) and not entry.is_symlink()
             if gate.knows(library.tree.relative(entry.path))
         )
-
-
-def _schema(model: type[_Parameters]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's parameters, without titles."""
-    schema = model.model_json_schema()
-    properties = {
-        name: {k: v for k, v in field.items() if k != "title"} for name, field in schema["properties"].items()
-    }
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}

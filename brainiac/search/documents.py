@@ -84,6 +84,7 @@ class Hit:
         origin: Whose words it is: `person`, `assistant`, `import` or `tool`.
         by: The name of who said it, where that is not the person; "" where it is unknown.
         is_by_hand: The person wrote or edited the statement themselves; set where a model is shown it.
+        content: By which its vector is known; 0 where a plugin found it.
     """
 
     kind: HitKind
@@ -107,6 +108,7 @@ class Hit:
     origin: str = PERSON
     by: str = ""
     is_by_hand: bool = False
+    content: int = 0
 
     @property
     def author(self) -> Author:

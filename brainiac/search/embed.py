@@ -457,6 +457,20 @@ class Vectors:
         *direction, offset = wishes.directions()[wishes.NOW]
         return differences @ differences[0], vectors @ np.array(direction, np.float32) + np.float32(offset)
 
+    def alike(self, keys: Sequence[int]) -> Matrix:
+        """Return how near units are in meaning to each other; 0 for one without a vector.
+
+        Args:
+            keys: Their content hashes.
+        """
+        near = np.zeros((len(keys), len(keys)), np.float32)
+        with self._mutex:
+            known = [number for number, key in enumerate(keys) if not self._file.missing([key])]
+            if known:
+                _, differences = self._file.vectors_of([keys[number] for number in known])
+                near[np.ix_(known, known)] = differences @ differences.T
+        return near
+
     def answers(self, text: str, keys: Sequence[int]) -> Matrix | None:
         """Return how much each of some units seems to answer a question rather than to be about the same things.
 

@@ -416,12 +416,6 @@ class Index:
         """Return the stems of words by their ids."""
         return dict(self._db.execute(f"select id, stem from words where id in {_GIVEN}", _given(ids)))
 
-    def holding(self, sign: str) -> list[str]:
-        """Return the stems of all words that contain a sign."""
-        return [
-            stem for (stem,) in self._db.execute("select stem from words where instr(word, ?) order by id", (sign,))
-        ]
-
     # --- the file ------------------------------------------------------------------------------------------
 
     @property

@@ -9,7 +9,7 @@ sum, learned by `benchmarks/push.py`; rank alone cannot tell, since something al
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from operator import mul
 from typing import NamedTuple
 
@@ -24,10 +24,10 @@ _FIRST = 12  # of the hits: what the brain knows of a prompt at all
 
 # Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats, and told on the other.
 WEIGHTS = (-0.43, 4.84, 0.33, 0.55, 0.46, 0.31, 0.32, -1.09, -4.32)
-# Measured on the same chats and an hour of coding, all of it known by then (docs/speaking-first.md):
-_BESIDE = 1.0  # beside the surest only what is about as sure
-_ELSEWHERE = 1.0  # so much surer of what names another folder
-_SAME, _ANEW = 0.5, 0.6  # of what one tells of the prompt: another is about the same; of all it tells: says the same
+# Measured on the same chats and two hours of coding, all of it known by then (docs/speaking-first.md):
+_BESIDE = 1.0  # so much less sure another may be beside the surest
+_HERE = 1.5  # so much surer of what names the folder that the person works in, and less of what names another
+_SAME_SUBJECT, _ANEW = 0.4, 0.6  # so near in meaning are tellings of one thing; of all that one tells: another says it
 _SAID = 0.8  # of what a text tells: it was said already
 
 
@@ -138,9 +138,11 @@ def worth(
     text: str,
     hits: Sequence[Hit],
     chance: float,
+    near: Sequence[Sequence[float]],
     analyzer: Analyzer,
     *,
     said: Sequence[str] = (),
+    known: Set[str] = frozenset(),
     here: str = "",
     elsewhere: Sequence[str] = (),
 ) -> list[Hit]:
@@ -150,48 +152,62 @@ def worth(
         text: The prompt.
         hits: Best first.
         chance: How near the nearest vector comes by chance; 0 without vectors.
+        near: How near each hit is in meaning to each.
         analyzer: The brain's language.
         said: What was said already.
-        here: The name of the folder that the person works in; "" for none.
-        elsewhere: Those of other folders, of which a hit must be surer.
+        known: The names of what was told already.
+        here: The name of the folder that the person works in, of which they need not speak; "" for none.
+        elsewhere: Those of other folders.
     """
-    asked = telling(text, analyzer)
+    own, away = (
+        [token for name in names for token, value in telling(name, analyzer).items() if value >= _NAMES]
+        for names in ([here], elsewhere)
+    )
+    named = telling(text, analyzer)
+    away = [token for token in away if not holds(token, [*own, *named])]
+    asked = {token: value for token, value in named.items() if not holds(token, own)}
     found = found_in(hits, asked, analyzer)
     sums = [
         sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, found, chance)
     ]
-    own = telling(here, analyzer)
-    away = [token for name in elsewhere for token, value in telling(name, analyzer).items()
-            if value >= _NAMES and token not in own and token not in asked]  # fmt: skip
-    for number, hit in enumerate(hits if away else ()):
-        words = analyzer.tokens(f"{hit.title} {hit.said}")
-        if any(holds(token, words) for token in away) and not any(holds(token, words) for token in own):
-            sums[number] -= _ELSEWHERE
+    texts = [analyzer.tokens(f"{hit.title} {hit.said}") for hit in hits]
+    totals = [each + _favour(words, own, away) for each, words in zip(sums, texts, strict=True)]
     order: list[int] = []
-    for number in sorted(range(len(hits)), key=lambda number: -sums[number]):
+    for number in sorted(range(len(hits)), key=lambda number: -totals[number]):
+        # beside the surest only what is about as sure, and not for the folder alone
+        least = max(0.0, totals[order[0]] - _BESIDE, totals[number] - sums[number]) if order else 0.0
         before = [hits[each].said for each in order]
-        is_sure = sums[number] > max(0.0, sums[order[0]] - _BESIDE if order else 0.0)
-        if is_sure and not any(stands_in(hits[number].said, texts, analyzer) for texts in (said, before)):
+        if totals[number] > least and not any(
+            stands_in(hits[number].said, others, analyzer) for others in (said, before)
+        ):
             order.append(number)
     told: dict[int, Hit] = {}
-    known = set[Token]()
+    heard = set[Token]()
     for number in order:
-        hit, has = hits[number], found[number].asked
-        new = {token for token in has if asked[token] >= _TELLS}
-        if told and new <= known:
+        hit = hits[number]
+        new = {token for token in found[number].asked if asked[token] >= _TELLS}
+        if told and new <= heard:
             continue
-        known |= new
-        least = _SAME * sum(asked[token] for token in has)
-        later = [other for other in order if hits[other].at > hit.at and len(both := has & found[other].asked) > 1
-                 and sum(asked[token] for token in both) >= least]  # fmt: skip
-        # what was told later of the same may be what holds now: it comes before, or alone where it says most of it
-        if later:
+        heard |= new
+        later = [other for other, one in enumerate(hits) if one.at > hit.at and near[number][other] >= _SAME_SUBJECT]
+        # what was told later of the same may be what holds now: it comes before, or alone where it says most of it, and
+        # once it was said the older would mislead; in a transcript nobody tells memory what holds
+        if later and not hit.name:
             newest = max(later, key=lambda other: hits[other].at)
-            told[newest] = hits[newest]
-            if stands_in(hit.said, [hits[newest].said], analyzer, _ANEW):
+            is_known = hits[newest].name_in_memory in known or stands_in(hits[newest].said, said, analyzer)
+            if not is_known:
+                told[newest] = hits[newest]
+            if is_known or stands_in(hit.said, [hits[newest].said], analyzer, _ANEW):
                 continue
         told[number] = hit
     return list(told.values())
+
+
+def _favour(words: Sequence[Token], own: Sequence[Token], away: Sequence[Token]) -> float:
+    """Return how much surer one may be of what has some words, by the folders that it names."""
+    if any(holds(token, words) for token in own):
+        return _HERE
+    return -_HERE if any(holds(token, words) for token in away) else 0.0
 
 
 def stands_in(text: str, others: Sequence[str], analyzer: Analyzer, share: float = _SAID) -> bool:

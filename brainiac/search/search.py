@@ -284,7 +284,9 @@ class Recall:
             about: What was said and where the person works, as `offers.worth` has it.
         """
         vectors = self._pages.vectors
-        return offers.worth(text, hits, vectors.chance_cosine() if vectors else 0.0, self._pages.analyzer, **about)
+        chance = vectors.chance_cosine() if vectors else 0.0
+        near = vectors.alike([hit.content for hit in hits]) if vectors else np.zeros((len(hits), len(hits)))
+        return offers.worth(text, hits, chance, near.tolist(), self._pages.analyzer, **about)
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.
@@ -412,6 +414,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         signals={name: float(values[number]) for name, values in ranked.signals.items() if values[number]},
         origin=unit.author.origin,
         by=unit.author.by,
+        content=int(ranked.units.content[number]),
     )
 
 

@@ -12,8 +12,8 @@ holds it or a form of it; an earlier question with it does not count.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -203,9 +203,8 @@ _WITHIN = 0.7  # of the asked word's trigrams: a form of it, or a compound, that
 _POSSESSIVE = re.compile(r"['’]s?$")
 # stretches of one script, where no blanks part the words: what stands between them mostly joins them
 _SCRIPT_RUN = re.compile(
-    "[\u30a0-\u30ff]{2,}|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+|[\u0e00-\u109f\u1780-\u17ff]+"
+    "[\u30a0-\u30ff]{2,}|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{2,}|[\u0e00-\u109f\u1780-\u17ff]{2,}"
 )
-_LONGEST_TERM = 4  # signs of such a script: a longer stretch is no single word
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +215,11 @@ class _Word:
         written: As it is written.
         stems: Of its tokens: one, or the pairs of a script without spaces.
         is_name: It is written as a name is.
-        is_run: It is a stretch of such a script.
     """
 
     written: str
     stems: tuple[str, ...]
     is_name: bool = False
-    is_run: bool = False
 
 
 def absent_words(text: str, index: Index, analyzer: Analyzer, asking: str = "") -> list[str]:
@@ -252,39 +249,17 @@ def absent_words(text: str, index: Index, analyzer: Analyzer, asking: str = "") 
         is_frequent = any(found.frequencies.get(form, 0) > _LOOKED_AT for form in forms[stem])
         return is_frequent or any(term_hash(form) in held for form in forms[stem])
 
-    absent = [part for word in words for part in _absent_parts(word, is_present)]
+    # of a stretch without spaces any pair of signs that stands there may be the word
+    absent = [word for word in words if not any(map(is_present, word.stems))]
     order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
     return list(dict.fromkeys(word.written for word in order))
-
-
-def _absent_parts(word: _Word, is_present: Callable[[str], bool]) -> Iterator[_Word]:
-    """Yield a word that stands nowhere; of a stretch without spaces, the parts that no known pair of signs covers.
-
-    Args:
-        word: Of the prompt.
-        is_present: Returns whether a stem stands in memory.
-    """
-    are_present = [is_present(stem) for stem in word.stems]
-    is_katakana = "\u30a0" <= word.written[0] <= "\u30ff"  # it writes single words
-    if not word.is_run or is_katakana:
-        if not all(are_present):
-            yield word
-        return
-    covered = bytearray(b"." * len(word.written))
-    for at in np.flatnonzero(are_present):
-        covered[at : at + 2] = b"xx"
-    for gap in re.finditer(rb"\.+", covered):
-        # one sign is mostly an ending, and a long gap is no single word, unless nothing of the stretch is known
-        if 1 < len(gap[0]) <= _LONGEST_TERM or len(gap[0]) == len(word.written):
-            yield replace(word, written=word.written[slice(*gap.span())])
 
 
 def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
     """Yield the words of a text that are worth naming: no stop words, none of fewer than `_LEAST_SIGNS` signs."""
     for written, is_first in words_of(text):
         if is_unspaced(written):
-            for run in _SCRIPT_RUN.findall(written):
-                yield _Word(run, tuple(analyzer.terms(run)), is_run=True)
+            yield from (_Word(run, tuple(analyzer.terms(run))) for run in _SCRIPT_RUN.findall(written))
             continue
         token = analyzer.token(written)
         if token and not token.is_stop and len(token.word) >= _LEAST_SIGNS:
@@ -293,9 +268,8 @@ def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
 
 def _forms(word: _Word, stem: str, analyzer: Analyzer, index: Index) -> list[str]:
     """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
-    if word.is_run:
-        # the index has pairs of signs: a single sign stands in those that hold it
-        return index.holding(stem) if len(stem) == 1 else [stem]
+    if is_unspaced(word.written):
+        return [stem]
     token = analyzer.token(word.written)
     written = token.word if token else stem
     like = LikeWords(index, [(written, stem)], [stem])

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from brainiac.events import new_id
 from brainiac.storage.database import StateDatabase
@@ -119,10 +120,11 @@ class Pushes:
                 said.update(push.said)
         return said
 
-    def elsewhere(self, project: str) -> set[str]:
-        """Return the names of the other folders in which somebody was told anything, or could have been."""
+    def folders(self, project: str) -> dict[str, Any]:
+        """Return the name of a folder, and those of the others in which somebody could have been told anything."""
+        here = Path(project).name
         names = {Path(push.project).name for push in list(self._rows) if push.project.startswith("/")}
-        return names - {Path(project).name}
+        return {"here": here, "elsewhere": sorted(names - {here})}
 
     def of_session(self, session: str) -> list[str]:
         """Return what was said in a session at its prompts, the latest first, each once."""

@@ -16,11 +16,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 Span = tuple[date, date]  # first and last day
+_DAY_LONG = timedelta(days=1)
 TIMES = "a day (2026-03-01), a month, a moment (2026-03-01T14:30), yesterday, 3 days ago, last May"  # what is read
 
 MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # the month in which each begins
+_NEAR = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2}
 _COUNTS = {"couple": 2, "few": 3, "several": 5} | {
     word: number
     for number, words in enumerate("a an one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve".split(","), 1)
@@ -85,9 +87,10 @@ def _joined(first: _Part, second: _Part) -> list[Span]:
         if outer.whole and _length(inner.span) < _length(outer.whole):
             begins, ends = outer.whole
             # as of the day after, for the last weekday is never today; a month and its days have begun today
-            spans = filter(None, map(inner.reread, (ends + timedelta(days=1), ends)))
-            if within := next((span for span in spans if begins <= span[0] <= ends), None):
-                return [within, within]
+            for asked in (ends + _DAY_LONG, ends):
+                with suppress(ValueError, OverflowError):
+                    if (within := inner.reread(asked)) and begins <= within[0] <= ends:
+                        return [within, within]
     return [first.span, second.span]
 
 
@@ -98,13 +101,14 @@ def _length(span: Span) -> int:
 def _english_parts(text: str, today: date) -> Iterator[_Part]:
     """Yield the times in an English text."""
     if bare := re.fullmatch(rf"\W*({_MONTH})\W*", text, re.IGNORECASE):  # a bare word, and nothing else
-        month = partial(_month, bare[1].lower())
+        month = partial(_english, "month", bare[1].lower())
         yield _Part(0, len(text), month(today), month(today), month)
         return
     for match in re.finditer(_PATTERN, text, re.VERBOSE | re.IGNORECASE):
         kind, phrase = match.lastgroup or "", match.group().lower()
-        resolve = partial(_RESOLVERS[kind], phrase)
-        if span := resolve(today):
+        resolve = partial(_english, kind, phrase)
+        with suppress(ValueError, OverflowError):
+            span = resolve(today)
             is_week = kind == "ago" and re.search("week|fortnight", phrase)
             whole = _span_around(span[0], "week") if is_week else span if span[0] < span[1] else None
             yield _Part(*match.span(), span, whole, resolve)
@@ -133,173 +137,120 @@ def time_named(text: str, now: datetime, language: str = "english") -> tuple[dat
             year, month, day = int(match[1]), int(match[2] or 0), int(match[3] or 0)
             if not month:
                 return _seconds_of((date(year, 1, 1), date(year, 12, 31)), now)
-            return _seconds_of(_single_day(date(year, month, day)) if day else _month_span(year, month), now)
+            return _seconds_of((date(year, month, day),) * 2 if day else _part_of_year(year, month), now)
         with suppress(ValueError):
-            return _seconds_of(_single_day(date.fromisoformat(text)), now)
+            return _seconds_of((date.fromisoformat(text),) * 2, now)
         with suppress(ValueError):
             moment = datetime.fromisoformat(text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo),) * 2
         # where blanks part words `last-week` is one word
         for phrase in (text, text.replace("-", " "), f"in {text}"):
-            match = re.fullmatch(_PATTERN, phrase, re.VERBOSE | re.IGNORECASE)
-            if match and (span := _RESOLVERS[match.lastgroup or ""](phrase.lower(), now.date())):
-                return _seconds_of(span, now)
+            if match := re.fullmatch(_PATTERN, phrase, re.VERBOSE | re.IGNORECASE):
+                return _seconds_of(_english(match.lastgroup or "", phrase.lower(), now.date()), now)
         return _time_in_language(text.replace("-", " "), now, language)
     return None
 
 
-def _seconds_of(span: Span | None, now: datetime) -> tuple[datetime, datetime] | None:
+def _seconds_of(span: Span, now: datetime) -> tuple[datetime, datetime]:
     """Return the first and last second of a span of days, in the time zone of `now`."""
-    if span is None:
-        return None
-    first, after = (datetime.combine(day, time.min, now.tzinfo) for day in (span[0], span[1] + timedelta(days=1)))
+    first, after = (datetime.combine(day, time.min, now.tzinfo) for day in (span[0], span[1] + _DAY_LONG))
     return first, after - timedelta(seconds=1)
 
 
-# --- resolving an English expression to days: one function for each group of `_PATTERN` ------------------------------
-#
-# Each takes the expression in lower case and the day of the question, and returns the first and last day that it means,
-# or None where it means no day ("31 February").
+# --- resolving an English expression to days -------------------------------------------------------------------------
 
 
-def _slashed(text: str, today: date) -> Span | None:
-    """Resolve "2026-03-14", "3/14/2026" and "on 3/14", month first, and "14.3.2026" or "14/3/2026", day first."""
-    first, second, *rest = map(int, re.findall(r"\d+", text))
-    if first > 31:
-        return _single_day(_date_or_none(first, second, *rest))
-    day, month = (first, second) if "." in text or first > 12 else (second, first)
-    return _days_of_month(next(iter(rest), None), month, [day], today)
+def _english(kind: str, text: str, today: date) -> Span:
+    """Return the first and last day that an English expression means.
+
+    Args:
+        kind: The group of `_PATTERN` that it matches.
+        text: The expression, in lower case.
+        today: The day of the question.
+
+    Raises:
+        ValueError: The calendar has no such day ("31 February").
+        OverflowError: Likewise, of what is very long ago.
+    """
+    year, month, season = _year_of(text), _month_of(text), next((name for name in _SEASONS if name in text), "")
+    begun = year or today.year - (month > today.month)  # of a month without a year the last one that has begun
+    weekday = next((number for number, name in enumerate(_DAYS) if name in text), None)
+    match kind:
+        case "slashed":  # "2026-03-14"; "3/14/2026" and "on 3/14", month first; "14.3.2026" and "14/3/2026", day first
+            first, second, *rest = map(int, re.findall(r"\d+", text))
+            if first > 31:
+                return (date(first, second, *rest),) * 2
+            day, of = (first, second) if "." in text or first > 12 else (second, first)
+            return _days_of_month(next(iter(rest), None), of, [day], today)
+        case "calendar_day":  # "May 23", "the third of May", "3 to 5 May" and "23 May 2026"
+            return _days_of_month(year, month, _numbers_in(text), today)
+        case "day_of_month":  # "on the 14th": the last one, in this month or the one before
+            number = _numbers_in(text)[0]
+            of_month = today if number <= today.day else today.replace(day=1) - _DAY_LONG
+            return (of_month.replace(day=number),) * 2
+        case (
+            "part_of_month"
+        ):  # "the first week of March", seven days, "the last day of March", "the second Monday in March"
+            (starts, ends), length = _part_of_year(begun, month), 1 if " day " in text else 7
+            number = 0 if "last" in text else _numbers_in(text)[0]
+            starts = starts + length * (number - 1) * _DAY_LONG if number else ends - (length - 1) * _DAY_LONG
+            if weekday is not None:
+                return (starts + (weekday - starts.weekday()) % 7 * _DAY_LONG,) * 2
+            return starts, starts + (length - 1) * _DAY_LONG
+        case "month":  # "in March" and "March 2026"
+            return _part_of_year(begun, month)
+        case "season":  # "spring 2026"
+            return _part_of_year(begun, month, season)
+        case "year":  # "in 2024"
+            return _span_around(date(begun, 1, 1), "year")
+        case "since":  # "since March", "since 2024" and "since last March": from the first day until today
+            inner = "stepped" if "last" in text else "month" if month else "year"
+            return min(_english(inner, text.removeprefix("since "), today)[0], today), today
+        case (
+            "ago" | "lately"
+        ):  # "three weeks ago" and "a year ago today"; "the last three weeks", which go on until today
+            near = re.search("yesterday|today|tomorrow", text)
+            asked, _ = _english("near_today", near.group(), today) if near else (today, today)
+            count, unit = _counted(text)
+            # of months and years alone the whole month or year
+            span = _span_around(_shifted(asked, -count, unit), unit if not near and unit in ("month", "year") else "")
+            return span if kind == "ago" else (span[0], today)
+        case "near_today":
+            return (today + _NEAR.get(text.removeprefix("the "), 0) * _DAY_LONG,) * 2
+        case "weekend":  # "at the weekend", in any language: the last one that has begun
+            return _span_around(today - (today.weekday() - 5) % 7 * _DAY_LONG, "weekend")
+    # "on Tuesday": the last one; or "last", "this" or "next" with a weekday, unit, month or season
+    direction, _, unit = text.rpartition(" ")
+    step = {"this": 0, "next": 1, "coming": 1}.get(direction, -1)
+    if weekday is not None:
+        ahead = (weekday - today.weekday()) % 7 if step < 1 else 7 + weekday - today.weekday()
+        return (today + (ahead if step >= 0 else ahead - 7) * _DAY_LONG,) * 2
+    if month or season:  # the last one is over; the next one has not begun
+        begins, ends = _part_of_year(today.year, month, season)
+        is_in_this_year = ends < today if step < 0 else begins > today
+        return _part_of_year(today.year + (0 if is_in_this_year else step), month, season)
+    return _span_around(_shifted(today, step, unit), unit)
 
 
-def _calendar_day(text: str, today: date) -> Span | None:
-    """Resolve "May 23", "the third of May", "3 to 5 May" and "23 May 2026"."""
-    return _days_of_month(_year_of(text), _month_number(text), _numbers_in(text), today)
+def _days_of_month(year: int | None, month: int, numbers: Sequence[int], today: date) -> Span:
+    """Return the span of some days of a month; without a year the last one that has begun.
 
-
-def _days_of_month(year: int | None, month: int, numbers: Sequence[int], today: date) -> Span | None:
-    """Return the span of some days of a month; without a year the last one that has begun."""
+    Raises:
+        ValueError: There are no such days.
+    """
     # most years have no 29 February
-    years = [year] if year else range(today.year, max(today.year - 9, 0), -1)
-    spans = ((_date_or_none(year, month, numbers[0]), _date_or_none(year, month, numbers[-1])) for year in years)
-    days = ((first, last) for first, last in spans if first and last and first <= (last if year else min(last, today)))
-    return next(days, None)
+    for candidate in [year] if year else range(today.year, max(today.year - 9, 0), -1):
+        with suppress(ValueError):
+            first, last = date(candidate, month, numbers[0]), date(candidate, month, numbers[-1])
+            if first <= (last if year else min(last, today)):
+                return first, last
+    raise ValueError(f"no day {numbers} of month {month}")
 
 
 def _numbers_in(text: str) -> list[int]:
     """Return the days of a month that a text names, in digits ("3", "3rd") or in words ("third")."""
     found = re.findall(rf"(?<!\w)(?:(\d{{1,2}})(?!\d)|({'|'.join(reversed(_ORDINALS))}))", text)
     return [int(digits) if digits else _ORDINALS.index(word) + 1 for digits, word in found]
-
-
-def _month(text: str, today: date) -> Span:
-    """Resolve "in March" and "March 2026"; without a year the last one that has begun."""
-    month = _month_number(text)
-    return _month_span(_year_of(text) or today.year - (month > today.month), month)
-
-
-def _year(text: str, today: date) -> Span | None:
-    """Resolve "in 2024"."""
-    year = _year_of(text) or today.year
-    return date(year, 1, 1), date(year, 12, 31)
-
-
-def _since(text: str, today: date) -> Span | None:
-    """Resolve "since March", "since 2024" and "since last March": from the first day until today."""
-    resolve = _stepped if "last" in text else _month if re.search(_MONTH, text) else _year
-    span = resolve(text.removeprefix("since "), today)
-    return span and (min(span[0], today), today)
-
-
-def _part_of_month(text: str, today: date) -> Span | None:
-    """Resolve "the first week of March", seven days, "the last day of March", and "the second Monday of March"."""
-    (first, last), length = _month(text, today), timedelta(days=1 if " day " in text else 7)
-    begins = last + timedelta(days=1) - length if "last" in text else first + length * (_numbers_in(text)[0] - 1)
-    weekday = next((number for number, name in enumerate(_DAYS) if name in text), None)
-    if weekday is not None:
-        return _single_day(begins + timedelta(days=(weekday - begins.weekday()) % 7))
-    return begins, begins + length - timedelta(days=1)
-
-
-def _weekdays_ago(text: str, today: date) -> Span | None:
-    """Resolve "two Fridays ago"."""
-    count, name, _ = text.split()
-    weeks = int(count) if count.isdecimal() else _COUNTS[count]
-    return _single_day(_stepped_weekday(name.removesuffix("s"), -1, today) - timedelta(days=7 * (weeks - 1)))
-
-
-def _weekend(text: str, today: date) -> Span:
-    """Resolve "at the weekend", in any language: the last one that has begun."""
-    return _span_around(today - timedelta(days=(today.weekday() - 5) % 7), "weekend")
-
-
-def _ago(text: str, today: date) -> Span | None:
-    """Resolve "three weeks ago" and "a year ago today"; of months and years alone the whole month or year."""
-    from_day = re.search("yesterday|today|tomorrow", text)
-    asked, _ = _near_today(from_day.group() if from_day else "today", today)
-    count, unit = _counted(text)
-    day = _shifted(asked, -count, unit)
-    return (day, day) if from_day else _span_around(day, unit if unit in ("month", "year") else "day")
-
-
-def _lately(text: str, today: date) -> Span | None:
-    """Resolve "the last three weeks": those until today."""
-    count, unit = _counted(text)
-    return _span_around(_shifted(today, -count, unit), unit if unit in ("month", "year") else "day")[0], today
-
-
-def _stepped(text: str, today: date) -> Span | None:
-    """Resolve "last", "this" or "next" with a weekday, unit, month or season: "last March", "next Tuesday"."""
-    direction, unit = text.split(None, 1)
-    step = {"last": -1, "past": -1, "previous": -1, "this": 0}.get(direction, 1)
-    if unit in _DAYS:
-        return _single_day(_stepped_weekday(unit, step, today))
-    if unit in _SEASONS or re.fullmatch(_MONTH, unit):
-        return _stepped_part_of_year(unit, step, today)
-    return _span_around(_shifted(today, step, unit), unit)
-
-
-def _stepped_part_of_year(name: str, step: int, today: date) -> Span:
-    """Return the days of the last (step -1), this year's (0) or the next (1) month or season of a name.
-
-    The last one is over; the next one has not begun.
-    """
-    first, last = _season_span(name, today.year) if name in _SEASONS else _month_span(today.year, _month_number(name))
-    is_in_this_year = last < today if step < 0 else first > today
-    year = today.year + (0 if is_in_this_year else step)
-    return _season_span(name, year) if name in _SEASONS else _month_span(year, _month_number(name))
-
-
-def _stepped_weekday(name: str, step: int, today: date) -> date:
-    """Return the day of "last Tuesday" (step -1), "this Tuesday" (0) or "next Tuesday" (1)."""
-    number = _DAYS.index(name)
-    if step < 0:
-        return today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
-    if step == 0:
-        return today + timedelta(days=(number - today.weekday()) % 7)
-    return today + timedelta(days=7 + number - today.weekday())
-
-
-def _near_today(text: str, today: date) -> Span:
-    """Resolve "yesterday", "today", "tomorrow" and the days beside them."""
-    offsets = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2}
-    return (today + timedelta(days=offsets.get(text.removeprefix("the "), 0)),) * 2
-
-
-def _season(text: str, today: date) -> Span | None:
-    """Resolve "spring 2026"."""
-    return _season_span(next(name for name in _SEASONS if name in text), _year_of(text) or today.year)
-
-
-def _weekday(text: str, today: date) -> Span | None:
-    """Resolve "on Tuesday": the last one."""
-    return _single_day(_stepped_weekday(text.removeprefix("on "), -1, today))
-
-
-def _day_of_month(text: str, today: date) -> Span | None:
-    """Resolve "on the 14th": the last one, in this month or the one before."""
-    number = int(re.findall(r"\d+", text)[0])
-    month = today if number <= today.day else today.replace(day=1) - timedelta(days=1)
-    return _single_day(_date_or_none(month.year, month.month, number))
 
 
 def _counted(text: str) -> tuple[int, str]:
@@ -310,66 +261,44 @@ def _counted(text: str) -> tuple[int, str]:
 
 
 def _shifted(day: date, count: int, unit: str) -> date:
-    """Return the day `count` units later, earlier when negative; the same day where that lies outside the calendar.
+    """Return the day `count` units later, earlier when negative; in a month without such a day it is the last one.
 
-    In a month that has no such day it is the last one.
+    Raises:
+        ValueError: It lies outside of the calendar; or an `OverflowError`.
     """
-    try:
-        if unit in ("month", "year"):
-            year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
-            return date(year, month + 1, min(day.day, _month_span(year, month + 1)[1].day))
-        return day + timedelta(days=count * (7 if unit in ("week", "weekend") else 1))
-    except (OverflowError, ValueError):
-        return day
+    if unit in ("month", "year"):
+        year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
+        return date(year, month + 1, min(day.day, _part_of_year(year, month + 1)[1].day))
+    return day + count * (7 if unit in ("week", "weekend") else 1) * _DAY_LONG
 
 
 def _span_around(day: date, unit: str) -> Span:
     """Return the week, weekend, month or year that a day is in; of any other unit the day itself."""
-    monday = day - timedelta(days=day.weekday())
-    if unit == "week":
-        return monday, monday + timedelta(days=6)
-    if unit == "weekend":
-        return monday + timedelta(days=5), monday + timedelta(days=6)
-    if unit == "month":
-        return _month_span(day.year, day.month)
-    return (date(day.year, 1, 1), date(day.year, 12, 31)) if unit == "year" else (day, day)
+    monday = day - day.weekday() * _DAY_LONG
+    spans = {"week": (monday, monday + 6 * _DAY_LONG), "weekend": (monday + 5 * _DAY_LONG, monday + 6 * _DAY_LONG)}
+    if unit in ("month", "year"):
+        first, last = (day.month, day.month) if unit == "month" else (1, 12)
+        return date(day.year, first, 1), _part_of_year(day.year, last)[1]
+    return spans.get(unit, (day, day))
 
 
-def _month_number(text: str) -> int:
-    """Return the number, 1 to 12, of the first month that a text names."""
+def _part_of_year(year: int, month: int, season: str = "") -> Span:
+    """Return the first and last day of a month, or of the season that begins in a year."""
+    first = date(year, _SEASONS.get(season, month), 1)
+    in_last = first + 70 * _DAY_LONG if season else first  # a season has three months
+    return first, date(in_last.year + in_last.month // 12, in_last.month % 12 + 1, 1) - _DAY_LONG
+
+
+def _month_of(text: str) -> int:
+    """Return the number, 1 to 12, of the first month that a text names; 0 for none."""
     match = re.search(_MONTH, text)
-    return next(number for number, name in enumerate(MONTHS, 1) if match and name.startswith(match.group()[:3]))
+    return next((number for number, name in enumerate(MONTHS, 1) if match and name.startswith(match.group()[:3])), 0)
 
 
 def _year_of(text: str) -> int | None:
     """Return the four-digit year in a text; None where there is none."""
     match = re.search(_YEAR, text)
     return int(match.group()) if match else None
-
-
-def _date_or_none(year: int, month: int, day: int) -> date | None:
-    """Return a date; None where the calendar has no such day."""
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
-
-
-def _single_day(day: date | None) -> Span | None:
-    return (day, day) if day else None
-
-
-def _month_span(year: int, month: int) -> Span:
-    """Return the first and last day of a month."""
-    following = date(year + month // 12, month % 12 + 1, 1)
-    return date(year, month, 1), following - timedelta(days=1)
-
-
-def _season_span(name: str, year: int) -> Span:
-    """Return the first and last day of the season that begins in a year."""
-    first = date(year, _SEASONS[name], 1)
-    within_last = first + timedelta(days=70)  # a season has three months
-    return first, _month_span(within_last.year, within_last.month)[1]
 
 
 _YEAR = r"(?:19|20)\d\d"
@@ -398,7 +327,6 @@ _PATTERN = rf"""\b(?:
           (?:(?:early|mid|late)[\ -]|the\ (?:end|beginning|start)\ of\ )?{_MONTH}(?:,?\ {_YEAR}|(?!['’]s)))
     | (?P<ago>(?:(?:yesterday|today|tomorrow)\ )?{_COUNT}\ (?:{_UNIT}|fortnight)s?\ (?:ago|back)
         (?:\ (?:yesterday|today|tomorrow))?)
-    | (?P<weekdays_ago>(?:\d|{"|".join(_COUNTS)})\ {_DAY}s?\ ago)
     | (?P<lately>(?:last|past)\ {_COUNT}\ {_UNIT}s?)
     | (?P<near_today>(?:the\ )?day\ before\ yesterday|(?:the\ )?day\ after\ tomorrow|today|tonight|yesterday|tomorrow
         |last\ night|this\ {_PART_OF_DAY})
@@ -410,13 +338,6 @@ _PATTERN = rf"""\b(?:
     | (?P<weekend>(?:at|on|over|during)\ (?:the\ )?weekend)
     | (?P<day_of_month>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ (?!of\ (?:last|this)\ month)\w))
     )(?!\w)"""
-_RESOLVERS: dict[str, Callable[[str, date], Span | None]] = {
-    resolve.__name__[1:]: resolve
-    for resolve in (
-        _slashed, _calendar_day, _since, _month, _part_of_month, _ago, _weekdays_ago, _lately, _stepped,
-        _near_today, _season, _year, _weekday, _weekend, _day_of_month,
-    )
-}  # fmt: skip
 
 
 # --- questions in other languages ------------------------------------------------------------------------------------
@@ -521,7 +442,7 @@ def _part_in(code: str, phrase: str, at: int, now: datetime) -> _Part | None:
     """Return a whole phrase that begins at a place as a time in a language; None where it is none."""
     today, week = now.date(), timedelta(days=7)
     if _WEEKENDS.fullmatch(phrase):
-        weekend = partial(_weekend, phrase)
+        weekend = partial(_english, "weekend", "")
         return _Part(at, at + len(phrase), weekend(today), None, weekend)
     named = _parsed(code, phrase, today)
     # the word for tomorrow is that for morning too
@@ -593,5 +514,5 @@ def dates_in(text: str) -> Iterator[tuple[date, str]]:
     """
     for pattern, order in ((_YEAR_FIRST, (1, 2, 3)), (_DAY_FIRST, (3, 2, 1))):
         for match in pattern.finditer(text):
-            if day := _date_or_none(*(int(match[part]) for part in order)):
-                yield day, match.group()
+            with suppress(ValueError):
+                yield date(*(int(match[part]) for part in order)), match.group()

@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -152,10 +151,11 @@ def push(
         refresh(brain)
         gate = door.gate(brain)
         if kind == "related":
-            folders = Path(project).name, sorted(pushes.elsewhere(project))
-            found = dict(_related(brain, gate, own_words(text), [text, *turns], *folders))
+            known = pushes.known(session, project)
+            about = {"said": [text, *turns], "known": known, **pushes.folders(project)}
+            found = dict(_related(brain, gate, own_words(text), about))
             said_here = {turn.exchange for turn in Turns(brain.database).of_session(session)}
-            rests = rests_of(brain, {*found, *pushes.known(session, project)}) if found else {}
+            rests = rests_of(brain, {*found, *known}) if found else {}
         elif kind == "again":
             found = dict(_again(brain, gate, pushes.of_session(session)))
         else:
@@ -222,18 +222,14 @@ def _is_code(line: str) -> bool:
 # --- what is said --------------------------------------------------------------------------------------------------
 
 
-def _related(
-    brain: Brain, gate: Gate, text: str, said: Sequence[str], here: str, elsewhere: Sequence[str]
-) -> Iterator[tuple[str, Line]]:
+def _related(brain: Brain, gate: Gate, text: str, about: Mapping[str, Any]) -> Iterator[tuple[str, Line]]:
     """Yield what bears on a prompt, as it is to be told, by the name that its receipt stands for.
 
     Args:
         brain: The brain.
         gate: What may be shown.
         text: The person's own words.
-        said: What stands in the conversation already.
-        here: The name of the folder that they work in.
-        elsewhere: Those of other folders.
+        about: What was said and told already, and where they work, as `offers.worth` has it.
     """
     query = searches(text, ())[0]
     # a fact of short-term memory stands in its exchange too, by which it can be told why
@@ -246,7 +242,7 @@ def _related(
         and (hit.path != short_term or hit.kind == "exchange")
         and not (hit.former or hit.is_archived)  # what no longer holds misleads
     ]
-    for hit in brain.recall.worth(query, hits, said=said, here=here, elsewhere=elsewhere):
+    for hit in brain.recall.worth(query, hits, **about):
         name = hit.name_in_memory
         yield name, Line(receipt_id(name), brain.day_of(hit.at) if hit.at else "", _short(hit.said, query))
 

@@ -41,11 +41,10 @@ def reply(captured: Captured) -> Behaviour:
     if captured.body.get("tools") and "tool_call_id" not in text:
         return call_tools(
             ("search_memories", {"query": "gift for Mara quillwort zanzibar"}),
-            ("read_exchange", {"id": "inbox/trip/secret.md"}),
+            ("read_memory", {"id": "inbox/trip/secret.md"}),
             ("read_memory", {"id": "memory/short_term.md"}),
             ("read_memory", {"id": "memory/long_term/concrete/hidden.md"}),
             ("list_directory", {"path": "memory"}),
-            ("follow_links", {"id": "Mara"}),
         )
     if '"queries"' in text:
         return say_json({"queries": ["gift", "zanzibar", "quillwort"]})

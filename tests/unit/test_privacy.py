@@ -183,7 +183,7 @@ def told_in_trip(brain: Brain, server: ChatServer) -> str:
     (brain.root / "inbox/trip/a.md").write_text(told)
     (brain.root / "inbox/trip/a.response.md").write_text("Noted, the flight.\npassword: quillwort42")
     prompt = prompt_of("password: zanzibar42\nWhen do I fly?", "focus: ../trip/a.md", "inbox/trip/b.md")
-    server.script(call_tools(("read_exchange", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
+    server.script(call_tools(("read_memory", {"id": "inbox/trip/a.md"})), say("In May."), say_json({}))
     request = answer_request(prompt, hits=[], conversation=brain.conversation(prompt))
     answer = brain.models.run(request)
     assert isinstance(answer, Answer)

@@ -65,9 +65,9 @@ HEAD = f"uuid: {UUID}\ncreated_at: 2025-01-01T00:00:00Z\nupdated_at: 2025-01-02T
 
 
 def page(body: str, meta: str = "", *, title: str = "Page {n}", path: str = FOLDER + "/{t}.md", **more: Any) -> Shape:
-    """Return a memory page with something private in it, which the model reads, follows and searches for."""
+    """Return a memory page with something private in it, which the model reads and searches for."""
     text = f"---\n{HEAD}{meta}---\n# {title}\n\n- The {{t}} shed is open. ^o1\n\n{body}\n"
-    calls = [("read_memory", {"id": UUID}), ("follow_links", {"id": UUID}), ("search_memories", {"query": "{t}"})]
+    calls = [("read_memory", {"id": UUID}), ("search_memories", {"query": "{t}"})]
     return Shape({path: text}, calls=[*calls, ("list_directory", {"path": FOLDER})], **more)
 
 
@@ -183,18 +183,18 @@ SHAPES: dict[str, Shape] = {
             "inbox/{t}/a.response.md": "Noted: the {c}.\n",
         },
         path="{t}/b.md",
-        calls=[("read_exchange", {"id": "inbox/{t}/a.md"}), ("read_exchange", {"id": "inbox/{t}/a.response.md"})],
+        calls=[("read_memory", {"id": "inbox/{t}/a.md"}), ("read_memory", {"id": "inbox/{t}/a.response.md"})],
     ),
     "earlier turn with a mark": Shape(
         {"inbox/{t}/a.md": "The {c}. {m}\n", "inbox/{t}/a.response.md": "Noted: the {c}.\n"},
         path="{t}/b.md",
-        calls=[("read_exchange", {"id": "inbox/{t}/a.md"})],
+        calls=[("read_memory", {"id": "inbox/{t}/a.md"})],
     ),
     "answer that is private": Shape(
         {"inbox/{t}/a.md": "The {c}.\n", "inbox/{t}/a.response.md": "---\nprivate: {y}\n---\n\nNoted.\n"},
         path="{t}/b.md",
         asked="focus: a.md",
-        calls=[("read_exchange", {"id": "inbox/{t}/a.md"})],
+        calls=[("read_memory", {"id": "inbox/{t}/a.md"})],
     ),
     "answer of a private prompt in focus": Shape(
         {"inbox/{t}/a.md": "---\nprivate: {y}\n---\nSo.\n", "inbox/{t}/a.response.md": "Noted: the {c}.\n"},

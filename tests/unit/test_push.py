@@ -227,6 +227,43 @@ def test_another_folders_things_must_be_surer(world: World) -> None:
         assert push(brain, f"{asked} as in larkspur", session="c", project="/code/tidemark")["lines"]
 
 
+def test_of_ones_own_folder_less_must_be_named(world: World) -> None:
+    """What names the folder that the person works in is said where the same words elsewhere are not enough.
+
+    Seeds: H1.
+    """
+    world.drop(
+        "one.md", "In kelp the batch writer flushes at 500 rows; bigger batches made the WAL on barnacle explode."
+    )
+    world.run()
+    asked = "can i just bump the flush size to 5000 rows to get more throughput?"
+    with world.opened() as brain:
+        assert "nothing near" == push(brain, asked, session="a", project="/code/paperboy")["reason"]
+        assert push(brain, asked, session="b", project="/code/kelp")["lines"]
+        assert "nothing near" == push(brain, "fix the typo in the readme of kelp", project="/code/kelp")["reason"]
+
+
+def test_a_stale_line_is_never_told_alone(world: World) -> None:
+    """A newer telling of the same in other words is told before it; and once it was told the older is not any more.
+
+    Seeds: H1.
+    """
+    world.drop(
+        "one.md", "Kelp staging runs on limpet, a small VM in Rokas' office; so never run the full backfill there."
+    )
+    world.run()
+    world.clock.advance(3600)
+    world.drop("two.md", "We moved kelp staging to a new Hetzner machine called mussel; limpet is switched off.")
+    world.run()
+    asked = "deploy the branch to staging so i can try the full backfill"
+    with world.opened() as brain:
+        newer, older = (line["text"] for line in push(brain, asked, session="a", project="/code/kelp")["lines"])
+        assert "mussel" in newer
+        assert "full backfill" in older
+        turns = ["We moved kelp staging to a new Hetzner machine called mussel; limpet is switched off."]
+        assert "nothing near" == push(brain, asked, session="b", turns=turns)["reason"]
+
+
 def test_after_a_compaction_what_was_said_comes_again(brain: Brain, world: World) -> None:
     """The lines of that session, as they stand in memory now; in a session without any nothing."""
     (line,) = push(brain, session="s")["lines"]
@@ -300,7 +337,7 @@ def test_what_comes_too_late_is_not_said(world: World) -> None:
 
 
 def test_what_was_told_later_of_the_same_comes_first(world: World) -> None:
-    """The newer telling has all words of the prompt that the older has; without an embedder too. Nothing comes twice.
+    """The newer telling has all words of the prompt that the older has. Nothing comes twice.
 
     Seeds: H1.
     """

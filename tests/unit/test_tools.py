@@ -51,13 +51,13 @@ def called(brain: Brain, server: ChatServer, *calls: tuple[str, Any], **fields: 
 
 
 def test_tools_are_defined_with_typed_parameters(brain: Brain, server: ChatServer) -> None:
-    """Five tools, each with a description and a schema of its parameters.
+    """Three tools, each with a description and a schema of its parameters.
 
     Seeds: R3, R8.
     """
     called(brain, server, ("list_directory", {}))
     defined = {tool["function"]["name"]: tool["function"] for tool in server.bodies[0]["tools"]}
-    assert {"search_memories", "read_memory", "list_directory", "follow_links", "read_exchange"} == set(defined)
+    assert {"search_memories", "read_memory", "list_directory"} == set(defined)
     assert ["query"] == defined["search_memories"]["parameters"]["required"]
     assert all(tool["description"] for tool in defined.values())
 
@@ -91,13 +91,6 @@ def test_folder_is_listed_without_hidden_names_and_links(brain: Brain, server: C
     assert ["> - mara.md", "> - people/", "> - portland.md"] == listed.splitlines()
 
 
-def test_links_are_followed_both_ways(brain: Brain, server: ChatServer) -> None:
-    """Who is linked to, and who links here."""
-    (there, back), _ = called(brain, server, *(("follow_links", {"id": name}) for name in ("Mara", "Portland")))
-    assert "Links to:\n- [Portland]" in there
-    assert "Linked from:\n- [Mara]" in back
-
-
 def test_exchange_is_read_from_log_inbox_and_events(brain: Brain, server: ChatServer) -> None:
     """Word for word, wherever it stands by now."""
     (brain.root / "inbox/old.md").write_text("How tall is it?")
@@ -106,7 +99,7 @@ def test_exchange_is_read_from_log_inbox_and_events(brain: Brain, server: ChatSe
     page.write_text("# 1 September\n\n" + exchange_text(event_of(3, "I sold the boat.")))
     hit = hit_of("I sold the boat.", kind="exchange", path="memory/long_term/events/2025-09-01.md", anchor="e3")
     ids = ("e1", "inbox/old.response.md", "e3")
-    given, read = called(brain, server, *(("read_exchange", {"id": name}) for name in ids), hits=[hit])
+    given, read = called(brain, server, *(("read_memory", {"id": name}) for name in ids), hits=[hit])
     expected = ("> Thing 1 happened.", "> Ten metres.", "> I sold the boat.")
     assert [True] * 3 == [text in each for text, each in zip(expected, given, strict=True)]
     assert ["memory/long_term/events/2025-09-01.md"] == read
@@ -117,7 +110,7 @@ def test_private_and_off_the_record_exchanges_are_not_given_out(brain: Brain, se
     (brain.root / "inbox/p.md").write_text("---\nprivate: true\n---\nMy diagnosis.")
     (brain.root / "inbox/o.md").write_text("---\nremember: false\n---\nMy secret.")
     log = short_term(events=[event_of(1, "My diagnosis.", is_private=True)])
-    calls = [("read_exchange", {"id": name}) for name in ("inbox/p.md", "inbox/o.md", "e1")]
+    calls = [("read_memory", {"id": name}) for name in ("inbox/p.md", "inbox/o.md", "e1")]
     found = []
     for url in (elsewhere(server), server.url):
         write_machine(brain, {"api_bases": {"openai": url}})
@@ -138,9 +131,9 @@ OUTSIDE = [
     ("list_directory", {"path": "system"}),
     ("list_directory", {"path": "memory/long_term/out"}),
     ("list_directory", {"path": "memory/long_term/concrete/portland.md"}),
-    ("read_exchange", {"id": "inbox/../system/core_identity.md"}),
-    ("read_exchange", {"id": "/etc/hostname"}),
-    ("follow_links", {"id": "../secret.md"}),
+    ("read_memory", {"id": "inbox/../system/core_identity.md"}),
+    ("read_memory", {"id": "/etc/hostname"}),
+    ("read_memory", {"id": "../secret.md"}),
 ]
 BROKEN = ["{broken", "[]", "null", '{"limit": 5}', '{"query": 7}', '{"query": "x", "limit": 99}', ""]
 
@@ -188,7 +181,7 @@ def test_model_reads_by_tools_and_then_answers(tmp_path: Path, server: ChatServe
     brain = model_brain(tmp_path, server)
     server.script(
         call_tools(("list_directory", {}), ("read_memory", {"id": f"{UUID}2"})),
-        call_tools(("follow_links", {"id": f"{UUID}2"})),
+        call_tools(("list_directory", {"path": "memory/long_term"})),
         say(f'Mara is your sister ([Mara](memory/long_term/concrete/mara.md "uuid:{UUID}2")).'),
     )
     answer = brain.models.run(answer_request(prompt_of("Who is Mara?"), hits=[]))
@@ -197,9 +190,7 @@ def test_model_reads_by_tools_and_then_answers(tmp_path: Path, server: ChatServe
     assert "(../memory/long_term/concrete/mara.md " in answer.text
     assert 3 == len(server.requests)
     results = [message["content"] for message in server.bodies[2]["messages"] if message["role"] == "tool"]
-    assert [True, True, True] == [
-        any(line.startswith(">") for line in r.splitlines()) or "links" in r.lower() for r in results
-    ]
+    assert [True, True, True] == [any(line.startswith(">") for line in r.splitlines()) for r in results]
     assert server.requests[0].body["tools"]
 
 

@@ -18,6 +18,8 @@ from importlib.resources import files
 from itertools import chain, takewhile
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from brainiac.clock import moment_in
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.authors import PERSON
@@ -543,8 +545,8 @@ def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
 
 
 @lru_cache(maxsize=16)
-def schema_of(result: type[schemas.Result]) -> dict[str, Any]:
-    """Return a result's JSON schema without bounds, titles and descriptions, for servers that enforce a schema."""
+def schema_of(result: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a result, or of a tool's parameters, without bounds, titles and descriptions."""
     schema: dict[str, Any] = _without_bounds(result.model_json_schema())
     return schema
 

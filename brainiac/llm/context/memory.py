@@ -267,10 +267,6 @@ class ShownPages:
         """Return the existing pages that a page links to."""
         return self._shown(path for path in self._graph.forward(page.path) if path != page.path)
 
-    def linking_to(self, page: LinkedPage) -> list[LinkedPage]:
-        """Return the pages that link to a page."""
-        return self._shown(self._graph.back(page.path))
-
     def most_linked(self, limit: int) -> list[tuple[LinkedPage, int]]:
         """Return the pages with the most links and how many, ties by the latest change; no index pages."""
         return list(islice((hub for hub in self._graph.hubs() if self._is_shown(hub[0].path)), limit))
