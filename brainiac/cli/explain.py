@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.text import Text
-from rich.tree import Tree
 
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.cli.session import agree, command, local_time, note_edits, print_list
-from brainiac.cli.styling import bar
 from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeEvent, ExchangesImported, PathKind
 from brainiac.formats.markdown import decode_text
@@ -71,7 +68,9 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
 
 def _branch(text: str, branches: Iterable[Any] = (), style: str = "") -> Any:
     """Return a line of the tree that `why` prints, with the branches below it."""
-    tree = Tree(Text(clean(text), style), guide_style="dim")
+    from rich.tree import Tree  # rich is heavy
+
+    tree = Tree(session.styling().Text(clean(text), style), guide_style="dim")
     tree.children += branches
     return tree
 
@@ -192,7 +191,8 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
     target = _target(brain, named, is_purged=is_purged)
     print_list("These hold the words", list(target.shown), WIDE)
     plan = plan_forget(brain, target)
-    print_list("To be taken out", list(map(str, plan.effects())) or plan.actions, WIDE)
+    taken = [str(each) for each in plan.effects()] or [change.path for change in plan.changes()]
+    print_list("To be taken out", taken, WIDE)
     print_list("Stays", plan.kept, WIDE)
     said = [f"{line}  `brainiac forget {name}`" for name, line in plan.said.items()]
     print_list("What was said stays, and the words still stand there", said, WIDE)
@@ -207,7 +207,7 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
     purged = purge(brain, target) if is_purged else None
     event = purged.event if purged else take_out(brain, target, shown=plan.keys)
     result = asdict(purged) if purged else {"event": asdict(event) if event else None}
-    yield {**result, "told": plan.actions, "left": plan.kept, "said": plan.said}
+    yield {**result, "told": taken, "left": plan.kept, "said": plan.said}
     if purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
         still = [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()]
@@ -233,7 +233,7 @@ def prove_forgotten(brain: Brain, words: list[str], *, archive: list[Path] | Non
     """
     from brainiac.verbs.proof import prove_forgotten as prove  # it reads the index, with which numpy comes
 
-    with bar("Making requests anew") as progress:
+    with session.styling().bar("Making requests anew") as progress:
         proof = prove(brain, " ".join(words), tuple(current_folder() / each for each in archive or ()), progress)
     yield asdict(proof)
     session.print_table(("looked through", "texts"), [(place, f"{count:,}") for place, count in proof.searched.items()])

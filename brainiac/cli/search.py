@@ -11,12 +11,10 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.styling import bar
 from brainiac.search.documents import Hit
 from brainiac.search.query import FIELDS_HELP
 from brainiac.search.shown import ShownHit, reasons, shown_hit
@@ -75,7 +73,7 @@ def search(
 @session.command(is_shared=True)
 def reindex(brain: Brain) -> None:
     """Build the search index anew; searches go on meanwhile."""
-    with bar("Reading memories") as progress:
+    with session.styling().bar("Reading memories") as progress:
         start = time.perf_counter()
         count = brain.recall.reindex(progress)
         status = brain.recall.status()
@@ -85,13 +83,14 @@ def reindex(brain: Brain) -> None:
 
 def _print_hit(brain: Brain, place: int, one: ShownHit) -> None:
     """Print a hit for a person: the words around the match, on a terminal bold, the page, and how it was found."""
-    text = Text(one.text)  # never as markup: what was said may look like it
+    styled = session.styling().Text
+    text = styled(one.text)  # never as markup: what was said may look like it
     for start, end in one.places:
         text.stylize("bold", start, end)
-    session.print_styled(Text(f"{place}. {f'{one.who}: ' if one.who else ''}").append_text(text))
+    session.print_styled(styled(f"{place}. {f'{one.who}: ' if one.who else ''}").append_text(text))
     session.print_path(one.link, brain.tree.absolute(one.hit.path), before=f"   {' · '.join(one.about)} · ")
     for former in one.hit.former:
-        session.print_styled(Text(f"   {as_sentence(former)}"))
+        session.print_styled(styled(f"   {as_sentence(former)}"))
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:

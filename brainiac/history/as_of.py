@@ -7,7 +7,6 @@ record, forgotten or purged is so as it is now: what took it out of the present 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -53,20 +52,13 @@ from brainiac.text.tokens import pieces
 FOLDER = "as_of"  # in the cache
 KEPT = 4  # moments; the one that was asked for longest ago goes
 VECTOR_SECONDS = 4.0  # for those that the present brain has not; what is left comes later
-_MADE, _MARKS = "made.json", "private.json"
+_MADE, _MARKS = "made", "private.json"
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _LISTS = ("tasks", "goals", "facts")  # of short-term memory
 _READING = frozenset({"find", "tasks", "help", "private", "off"})  # commands of a prompt that change nothing
-_ORDERS = frozenset(
-    {
-        events.ExchangeForgotten,
-        events.MemoryForgotten,
-        events.TextsPurged,
-        events.PurgeHonoured,
-        events.ExchangeMadePrivate,
-        events.EventUndone,
-    }
-)  # what hides or brings back something that was said before
+_FORGETTING = frozenset({events.ExchangeForgotten, events.MemoryForgotten, events.TextsPurged})
+# what hides or brings back something that was said before: tables with a row for each such order
+_ORDERS = ("forgotten", "withdrawals", "undoings")
 
 
 # --- the brain of then ---------------------------------------------------------------------------------------------
@@ -136,7 +128,7 @@ class AsOf(Brain):
 
     def __init__(self, present: Brain, folder: Path, last: Event, at: str, past: Past) -> None:
         super().__init__(folder / "brain", clock=ManualClock(parse_iso(at)), is_reading=True)
-        self._now, self._last, self.at, self.past, self.users, self.made = present, last, at, past, 0, ""
+        self._now, self._last, self.at, self.past, self.users, self.made = present, last, at, past, 0, b""
         self.places = replace(present.places, state=folder / "state", cache=folder / "cache")
         self.__dict__["git"] = None  # the cache may lie in a repository of another kind
         self._answers: dict[str, bytes] = {}  # by prompt
@@ -262,18 +254,18 @@ def standing(brain: Brain, when: str, *, is_door: bool = False) -> Iterator[AsOf
     past = Past(brain, at, event_id)
     last = brain.journal.find(event_id) if event_id else brain.journal.last_until(at, past.other_device)
     assert last is not None, "the journal goes back so far"
-    name, opened = last.id, brain.state_of(FOLDER, _Opened)
-    top = brain.places.cache / FOLDER
-    folder = top / name
+    opened, top = brain.state_of(FOLDER, _Opened), brain.places.cache / FOLDER
     top.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _mutex, locked(brain.places.state / f"{FOLDER}.lock"):
         for gone in [each for each in opened if not (top / each).exists()]:  # another process made room
             opened.drop(gone)
         try:
-            marks, made = _Marks(brain, top / _MARKS, opened.marks), _made(folder)
-            if not _is_current(brain, made, marks):
+            marks = _Marks(brain, top / _MARKS, opened.marks)
+            name = _name(brain, last, marks)
+            folder = top / name
+            if (made := read_bytes(folder / _MADE)) is None:
                 opened.drop(name)
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
                 _make_room(top, opened)
                 made = _make(brain, folder, last, Past(brain, at, last.id), marks)
         except (OSError, sqlite3.Error):  # where the disk is full, it is the first to make room
@@ -282,10 +274,10 @@ def standing(brain: Brain, when: str, *, is_door: bool = False) -> Iterator[AsOf
             raise
         os.utime(folder)
         then = opened.get(name)
-        if then is None or (then.made, then.at) != (made["id"], at):
+        if then is None or (then.made, then.at) != (made, at):
             opened.drop(name)
             then = opened[name] = AsOf(brain, folder, last, at, past)
-            then.made = made["id"]
+            then.made = made
         then.users += 1
     try:
         yield then
@@ -296,11 +288,17 @@ def standing(brain: Brain, when: str, *, is_door: bool = False) -> Iterator[AsOf
                 then.close()
 
 
-def _made(folder: Path) -> dict[str, Any]:
-    """Return what a moment's folder was made of; empty where it is not whole."""
-    with suppress(OSError, ValueError, TypeError):
-        return dict(json.loads((folder / _MADE).read_bytes()))
-    return {}
+def _name(brain: Brain, last: Event, marks: _Marks) -> str:
+    """Return the name of a moment's folder: a hash of all that it depends on, so that another one is another folder.
+
+    Beside its last event that is the program, what is hidden by now, and the files of `system/`.
+    """
+    brain.projection.follow()
+    orders = [brain.projection.query(f"SELECT count(*), max(event) FROM {table}") for table in _ORDERS]
+    stamps = sorted((path, str(stamp)) for path, stamp in brain.tree.scan(brain.tree.system).items())
+    purges = len(brain.projection.purges())
+    basis = [last.id, __version__, VERSION, marks.digest, orders, purges, stamps]
+    return events.content_hash(json.dumps(basis).encode())[:32]
 
 
 def _make_room(top: Path, opened: _Opened) -> None:
@@ -309,26 +307,6 @@ def _make_room(top: Path, opened: _Opened) -> None:
     for folder in folders[: max(0, len(folders) - KEPT + 1)]:
         opened.drop(folder.name)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_current(brain: Brain, made: dict[str, Any], marks: _Marks) -> bool:
-    """Return whether a moment was made whole, by this version, and what is hidden by it is what is hidden now."""
-    if made.get("basis") != _basis(brain, marks):
-        return False
-    own = brain.journal.events(since_seq=made["seq"], kinds=_ORDERS) if brain.journal.last()[0] != made["seq"] else ()
-    is_same = made["foreign"] == brain.journal.foreign_sizes() or made["orders"] == _foreign_orders(brain)
-    return is_same and next(iter(own), None) is None
-
-
-def _basis(brain: Brain, marks: _Marks) -> list[Any]:
-    """Return what a moment depends on beside the journals: the program, the marks, and the files of `system/`."""
-    stamps = brain.tree.scan(brain.tree.system).items()
-    return [__version__, VERSION, marks.digest, sorted([path, str(stamp)] for path, stamp in stamps)]
-
-
-def _foreign_orders(brain: Brain) -> list[str]:
-    """Return the ids of other devices' events that hide or bring back something."""
-    return [event.id for _, event in brain.journal.foreign_events(_ORDERS)]
 
 
 # --- what is private now -------------------------------------------------------------------------------------------
@@ -370,7 +348,7 @@ class _Marks:
         self.pages = {each for marks in now for each in marks.get("page", ())}
         self.units = {each for marks in now for each in marks.get("units", ())}
         marked = [sorted(each) for each in (self.exchanges, self.pages, self.units)]
-        self.digest = hashlib.sha256(json.dumps(marked).encode()).hexdigest()
+        self.digest = events.content_hash(json.dumps(marked).encode())
 
     @staticmethod
     def _read(brain: Brain, path: str) -> dict[str, list[str]]:
@@ -401,10 +379,8 @@ class _Marks:
 # --- making one ----------------------------------------------------------------------------------------------------
 
 
-def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) -> dict[str, Any]:
-    """Make the brain of a moment in a folder; it counts only when its last file is there, which is returned."""
-    made = {"id": events.new_id(), "basis": _basis(brain, marks), "seq": brain.journal.last()[0]}
-    made |= {"foreign": brain.journal.foreign_sizes(), "orders": _foreign_orders(brain)}
+def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) -> bytes:
+    """Make the brain of a moment in a folder; it counts only when its last file is there, which has an id: returned."""
     root, layout = folder / "brain", brain.tree.layout
     for name in (layout.inbox, layout.memory, layout.logs, layout.plugins):
         (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -433,7 +409,8 @@ def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) ->
         _index(then)
     finally:
         then.close()
-    (folder / _MADE).write_text(json.dumps(made), "utf-8")
+    made = events.new_id().encode()
+    (folder / _MADE).write_bytes(made)
     return made
 
 
@@ -464,12 +441,11 @@ def _forgotten(then: AsOf) -> Target:
     present = then.present
     uuids = {page.uuid: path for path, page in then.pages().pages.items() if page.uuid}
     undone, parts = undone_events(present), dict[str, set[Any]]()
-    for _, event in present.journal.all_events(_ORDERS):
+    for _, event in present.journal.all_events(_FORGETTING):
         what = event.what
-        if event.id in undone or not isinstance(
-            what, events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged
-        ):
+        if event.id in undone:
             continue
+        assert isinstance(what, events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged)
         parts.setdefault("exchanges", set()).update(what.exchanges)
         if event.id > then.journal.last()[1]:  # the same words may be said again after they were forgotten
             page = getattr(what, "page", "") or ""

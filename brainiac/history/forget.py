@@ -21,7 +21,7 @@ from typing import Any
 
 from brainiac import events
 from brainiac.brain import Brain
-from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.errors import FormatError, UserError
 from brainiac.formats import markdown
 from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import edit_meta, split
@@ -31,7 +31,7 @@ from brainiac.formats.prompt import Exchange, parse_commands, parse_response, pr
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages
+from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages, path_named
 from brainiac.llm.offline import FIXED
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import COUNTED, Hit
@@ -212,11 +212,10 @@ def find_target(brain: Brain, named: str) -> Target:
         whole = page.text[match.statement.start : match.statement.end]  # with what is nested below it
         line = f"{page.path}: {_quoted(match.text)}"
         return Target(blocks=((page.uuid or page.path, block_hash(whole)),), paths=(page.path,), shown=(line,))
-    try:
-        file = brain.tree.confine(named)
-        named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
-    except ConfinementError:
-        pass  # words, or an id
+    path = path_named(brain, named)
+    named = (
+        path if path and brain.tree.absolute(path).exists() else named
+    )  # as the journal spells it, or words, or an id
     if exchange := exchanges.find(named):
         return Target(tuple(exchanges.with_same_prompt(exchange)))
     if named.startswith(f"{inbox}/") and (conversation := exchanges.in_folder(named)):
@@ -545,7 +544,7 @@ class ForgetPlan(Edits):
         self._remove_from_short_term({rest.name for rest in rests[short_term] if rest.kind == "item"})
         proposals, text = {rest.name for rest in rests[review]}, self.read(review)
         if text and (left := without_proposals(text, proposals, target.pages)) != text:
-            self.write(review, left, "what rests on it")
+            self.write(review, left)
         for page in self._brain.pages(target.pages).pages.values():
             self._remove_page(page)
         # words may stand in any file; what was named by ids stands on pages that are known, by their uuids or paths
@@ -621,14 +620,14 @@ class ForgetPlan(Edits):
                 self.kept.append(f"{path}: says something else by now")
             return
         if not self._keeps_prompts:
-            self.write(path, None, "the prompt")
+            self.write(path, None)
         for answer in map(response_path, itertools.repeat(path), itertools.count(1)):
             text = self.read(answer)
             if text is None:
                 return
             if parse_response(answer, _bytes(text)).prompt_id in ("", record.prompt_id):
                 self.texts.append(text)
-                self.write(answer, None, "the answer")
+                self.write(answer, None)
 
     def _remove_from_short_term(self, items: Collection[str]) -> None:
         """Plan short-term memory without the exchanges, the items from them, and their sentences in the summary."""
@@ -644,7 +643,7 @@ class ForgetPlan(Edits):
         self._notes += removed
         self.items += map(text_hash, removed)
         summary = self._without_sentences(document.memory.summary, document.paragraphs())
-        self.write(path, str(document.with_summary(summary)), "its event, and what was noted from it alone")
+        self.write(path, str(document.with_summary(summary)))
 
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
         """Return the summary without the sentences of removed texts, and without paragraphs about removed pages.
@@ -690,7 +689,7 @@ class ForgetPlan(Edits):
                 return
             self._titles.append(memory.title)
             self.texts.append(memory.body)
-            self.write(path, None, "it is what was said")
+            self.write(path, None)
             return
         for placed in reversed(list(markdown.find_events(text))):  # a person's remarks within an exchange stay
             if placed.event.id in self._ids:
@@ -703,9 +702,9 @@ class ForgetPlan(Edits):
         page = _without_unused_mentions(page.set_meta(sources=other_sources) if other_sources != sources else page)
         if is_bare(page.memory) and is_by_process(memory, self._log):
             self._titles.append(memory.title)
-            self.write(path, None, "nothing else stands on it")
+            self.write(path, None)
         else:
-            self.write(path, str(page), "what rests on it alone, and the source")
+            self.write(path, str(page))
 
     def _without_source(self, page: MemoryDocument, rest: Rest) -> MemoryDocument:
         """Return a page on which a statement no longer rests on the exchanges.
@@ -742,7 +741,7 @@ class ForgetPlan(Edits):
         is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds(searched_text(path, text), words)
         if text and (is_whole or path in (*self._target.answers, *self._target.pages)):
             self.texts.append(text)
-            self.write(path, None, "it has the words")
+            self.write(path, None)
             return
         # a purge's sentences are hashed by what is said in a unit: of the whole text nothing can be told
         if not (hashes or isinstance(words, PurgedWords) or holds(text, words)):
@@ -776,7 +775,7 @@ class ForgetPlan(Edits):
             self.kept.append(f"{path}: {error.problem}")
         if text != before:
             self.texts += [*removed, *values]
-            self.write(path, text, f"{len(removed) + len(values)} of its statements")
+            self.write(path, text)
 
     def _add_said(self, exchanges: Iterable[str]) -> None:
         """Add to `said` what a statement rests on, where a person named the statement and not that."""
@@ -788,7 +787,7 @@ class ForgetPlan(Edits):
 
     def _remove_page(self, memory: Memory) -> None:
         """Plan to remove a page; the exchanges that it was made from stay, but for those that the target names."""
-        self.write(memory.path, None, "the page")
+        self.write(memory.path, None)
         self.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
             digest = text_hash(statement.text)

@@ -313,7 +313,7 @@ def purge(brain: Brain, target: Target) -> Purged:
         }
         # on the disk before anything else is written; it has the words, which nothing else keeps to the end
         brain.database.keep(_PLANS, tombstone.salt, json.dumps(plan), is_synced=True)
-        purged = _carry_out(brain, target, tombstone, traces)
+        purged = _carry_out(brain, brain.record(tombstone, by="cli"), target, traces, by="cli")
     write_digest(brain)
     return purged
 
@@ -331,53 +331,57 @@ def _resume(brain: Brain) -> None:
             plan = json.loads(kept)
             target = Target.of(ForgetProposal.from_json(plan["target"]))
             target = replace(target, page=plan["page"], words=plan["words"])
-            tombstone = TextsPurged.from_json(plan["tombstone"])
-            traces = Traces(brain, target, plan_forget(brain, target), tombstone, plan["sentences"])
-            _carry_out(brain, target, tombstone, traces)
+            purged = TextsPurged.from_json(plan["tombstone"])
+            traces = Traces(brain, target, plan_forget(brain, target), purged, plan["sentences"])
+            recorded = (event for event, each in _tombstones(brain) if each.salt == key)
+            tombstone = next(recorded, None) or brain.record(purged, by="cli")
+            _carry_out(brain, tombstone, target, traces, by="cli")
 
 
-def _carry_out(brain: Brain, target: Target, purged: TextsPurged, traces: Traces) -> Purged:
-    """Do what is left to do of a purge: its tombstone, then the commit, then texts and lines."""
-    recorded = (event for event, each in _tombstones(brain) if each.salt == purged.salt)
-    tombstone = next(recorded, None) or brain.record(purged, by="cli")
-    event = forget(brain, target, cause=tombstone.id)
-    hashes = {*purged.hashes, *traces.hashes}
-    lines = _destroy(brain, tombstone, traces, hashes, purged.salt)
-    still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
-    if target.words:  # what was removed with the words and does not have them was not what was named
-        still = {piece: paths for piece, paths in still.items() if holds(piece, target.words)}
-    return Purged(tombstone, event, len(hashes), lines, still)
-
-
-def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: set[str], key: str) -> int:
-    """Destroy what a tombstone names; doing it again after an interruption is harmless.
+def _carry_out(
+    brain: Brain,
+    tombstone: Event,
+    target: Target,
+    traces: Traces,
+    *,
+    by: str = "kernel",
+    hashes: Iterable[str] = (),
+    is_in_tree: bool = True,
+) -> Purged:
+    """Take a target out of the tree, then destroy texts and lines; doing it again after an interruption is harmless.
 
     Args:
         brain: The brain.
         tombstone: Of this or another device.
-        traces: What of it is in events and logs.
-        hashes: Of the texts.
-        key: By which the database keeps how far this came.
-
-    Returns:
-        How many lines of this device's journal lost their words.
+        target: What is to be purged.
+        traces: What this device keeps of it.
+        by: Who does it.
+        hashes: Of texts that other devices destroyed besides those that the tombstone names.
+        is_in_tree: Whether something of it may be in files; else only texts came back that were destroyed before.
     """
+    purged = tombstone.what
+    assert isinstance(purged, TextsPurged)
+    found = {*purged.hashes, *hashes, *(traces.hashes if is_in_tree else ())}  # before they are removed
+    event = forget(brain, target, by=by, cause=tombstone.id) if is_in_tree else None
     # the texts before the commits that took the target out of the tree go too
     taken_out = (event for event in brain.journal.events() if event.cause == tombstone.id)
-    hashes = hashes | {change.before for event in taken_out for change in event.changes if change.before}
-    with brain.commit_lock():
-        hashes -= brain.observed.present_hashes(hashes)  # not what a file has now
-        brain.committer.destroy(hashes)
-        lines = brain.journal.rewrite(traces.cleaned)
-        _clean_logs(brain, traces)
+    found |= {change.before for each in taken_out for change in each.changes if change.before}
+    found -= brain.observed.present_hashes(found)  # not what a file has now
+    brain.committer.destroy(found)
+    lines = brain.journal.rewrite(traces.cleaned)
+    _clean_logs(brain, traces)
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-    own = tuple(sorted(hashes.difference(tombstone.what.hashes))) if isinstance(tombstone.what, TextsPurged) else ()
+    own = tuple(sorted(found.difference(purged.hashes)))
     brain.record(PurgeHonoured(tombstone=tombstone.id, hashes=own), by="kernel", cause=tombstone.id)
+    key = purged.salt or tombstone.id
     brain.database.keep(_PLANS, key, "", is_synced=True)
     _wipe(brain, key)
-    return lines
+    still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
+    if target.words:  # what was removed with the words and does not have them was not what was named
+        still = {piece: paths for piece, paths in still.items() if holds(piece, target.words)}
+    return Purged(tombstone, event, len(found), lines, still)
 
 
 def _wipe(brain: Brain, key: str) -> None:
@@ -423,12 +427,31 @@ def honour(brain: Brain) -> None:
     last = looked_at
     tombstones = _tombstones(brain)
     for event, purged in tombstones:
+        short_term = brain.read_text(brain.tree.short_term) or ""
         aware: dict[str, int] = knew.get(event.id, {})
         named: PurgedWords | str = ""
         was_honoured = brain.journal.device in aware
         if purged.salt and (not was_honoured or (has_arrived and devices - aware.keys())):
             named, last = _written_before(brain, purged, aware, looked_at if was_honoured else {})
-        _honour(brain, event, purged, hashes.get(event.id, set()), named, was_honoured=was_honoured)
+        gone = hashes.get(event.id, set()).union(purged.hashes)
+        present = brain.observed.present_hashes(gone)  # of whole files
+        is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
+        has_blobs = any(digest in brain.journal.blobs for digest in gone - present)
+        is_in_tree = bool(not was_honoured or present or is_in_log or named)
+        if not (is_in_tree or has_blobs):
+            continue
+        page = find_memory(brain, purged.page) if purged.page else None
+        target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
+        if named:
+            found = find_words(brain, named)
+            parts: dict[str, Any] = {name: (*part, *target.parts[name]) for name, part in found.parts.items()}
+            target = replace(target, words=named, **parts)
+        with brain.short_term_lock(), brain.commit_lock():
+            plan = plan_forget(brain, target)
+            # files alone are no reason: where nothing is to be forgotten, somebody wrote the same words
+            if not was_honoured or has_blobs or named or plan.changes():
+                traces = Traces(brain, target, plan, purged, was_honoured=was_honoured)
+                _carry_out(brain, event, target, traces, hashes=gone, is_in_tree=is_in_tree)
     if tombstones and has_arrived:
         brain.database.keep_only(_LOOKED_AT, {**last, "": now})
 
@@ -480,50 +503,6 @@ def _written_before(
             stood = {each for digest in befores for each in sentences_of(brain.kept_text(digest))}
             said |= {each for change in changes for each in sentences_of(brain.kept_text(change.after))} - stood
     return (replace(words, said=frozenset(said)) if said or brain.journal.device not in aware else ""), last
-
-
-def _honour(
-    brain: Brain,
-    tombstone: Event,
-    purged: TextsPurged,
-    hashes: set[str],
-    words: PurgedWords | str,
-    *,
-    was_honoured: bool,
-) -> None:
-    """Carry a purge out where that was not done here yet, or something of it is here again.
-
-    Args:
-        brain: The brain.
-        tombstone: Its event.
-        purged: What that names.
-        hashes: Of the texts that devices destroyed besides.
-        words: What is to be found in texts that were written before their device knew of it.
-        was_honoured: Whether this device carried it out before.
-    """
-    hashes = hashes.union(purged.hashes)
-    present = brain.observed.present_hashes(hashes)  # of whole files
-    short_term = brain.read_text(brain.tree.short_term) or ""
-    is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
-    has_blobs = any(digest in brain.journal.blobs for digest in hashes - present)
-    if was_honoured and not (present or is_in_log or has_blobs or words):
-        return
-    page = find_memory(brain, purged.page) if purged.page else None
-    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
-    if words:
-        found = find_words(brain, words)
-        parts: dict[str, Any] = {name: (*part, *target.parts[name]) for name, part in found.parts.items()}
-        target = replace(target, words=words, **parts)
-    with brain.short_term_lock(), brain.commit_lock():
-        traces = Traces(brain, target, plan_forget(brain, target), purged, was_honoured=was_honoured)
-        event = None
-        if present or is_in_log or words or not was_honoured:
-            hashes |= traces.hashes  # before they are removed
-            event = forget(brain, target, by="kernel", cause=tombstone.id)
-        # files alone are no reason: where nothing was forgotten, somebody wrote the same words
-        if was_honoured and event is None and not (has_blobs or words):
-            return
-        _destroy(brain, tombstone, traces, hashes, tombstone.id)
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:

@@ -107,10 +107,7 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         UserError: Several pages have the title.
         FormatError: The page of that path cannot be read; behind a gate it counts as none.
     """
-    try:
-        path = brain.tree.relative(brain.tree.confine(named))
-    except ConfinementError:
-        path = ""
+    path = path_named(brain, named)
     # most are named by their path, as receipts and the window do: then no other page is read
     paths = [f"{brain.tree.relative(brain.tree.long_term)}/{path}", path]
     at_path = brain.pages([each for each in paths if path and brain.tree.kind_of(each) in _PAGES])

@@ -189,7 +189,11 @@ def worth(
         if told and new <= heard:
             continue
         heard |= new
-        later = [other for other, one in enumerate(hits) if one.at > hit.at and near[number][other] >= _SAME_SUBJECT]
+        later = [
+            other
+            for other, one in enumerate(hits)  # the prompt itself may have been noted by now
+            if one.at > hit.at and near[number][other] >= _SAME_SUBJECT and not stands_in(one.said, [text], analyzer)
+        ]
         # what was told later of the same may be what holds now: it comes before, or alone where it says most of it, and
         # once it was said the older would mislead; in a transcript nobody tells memory what holds
         if later and not hit.name:

@@ -124,10 +124,8 @@ def check_start(entry: dict[str, Any]) -> None:
     Raises:
         UserError: It does not start, or does not answer in time; the message has what it printed last.
     """
-
-    from mcp.client.session import ClientSession
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-    from mcp.shared.exceptions import MCPError
+    # it takes a second, and no other command needs it
+    from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
 
     async def ask_for_tools() -> None:
         server = StdioServerParameters(**entry, cwd=Path.home())

@@ -553,23 +553,13 @@ class Draft:
 
 
 class Edits(Draft):
-    """A draft that takes out or rewords what `Today.md` may repeat.
+    """A draft that takes out or rewords what `Today.md` may repeat."""
 
-    Attributes:
-        actions: For each edit that was given one a sentence for a person.
-    """
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.actions: list[str] = []
-
-    def write(self, path: str, text: str | None, action: str = "") -> None:
-        """Give a file another text; None removes it, if there is one; `action` says why."""
+    def write(self, path: str, text: str | None) -> None:
+        """Give a file another text; None removes it, if there is one."""
         if text == self.read(path):
             return
         super().write(path, text)
         today = self._store.tree.relative(self._store.tree.today)
         if path != today and (told := self.read(today)):  # it may repeat what changes, and is written anew afterwards
             super().write(today, without_ours(told) or None)
-        if action:
-            self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-VERSION = 10  # of the schema, and of what is taken from events: another one has the tables made anew
+VERSION = 11  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -315,7 +315,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case events.ExchangeForgotten() | events.MemoryForgotten() as gone:
             yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in gone.exchanges)
             named = gone.pages if isinstance(gone, events.ExchangeForgotten) else (gone.page or gone.path,)
-            names = [(name, "") for name in (*gone.exchanges, *named)]
+            names = [(name, "") for name in (*gone.exchanges, *named, event.id)]  # the last: each has a row
             names += [(f"{record.page}#^{record.block}", record.hash) for record in gone.taken_out]
             yield from (("forgotten", (*each, event.id, event.at)) for each in names)
         case events.ExchangesImported(episodes=episodes):

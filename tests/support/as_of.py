@@ -69,4 +69,4 @@ def process(world: World, *words: str, limit: int = 0) -> subprocess.Popen[str]:
 
 def made(world: World) -> list[Path]:
     """Return what says of each moment in the cache that it is whole."""
-    return list((world.home / "cache").rglob("as_of/*/made.json"))
+    return list((world.home / "cache").rglob("as_of/*/made"))

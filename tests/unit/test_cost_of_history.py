@@ -241,7 +241,7 @@ def test_what_is_named_by_its_id_is_found_without_all_the_rest(tmp_path: Path) -
     acts: dict[str, Callable[[Brain], object]] = {
         "why": lambda brain: why(brain, statement),
         "wrong": lambda brain: possible_targets(brain, statement),
-        "forget": lambda brain: plan_forget(brain, find_target(brain, statement)).actions,
+        "forget": lambda brain: plan_forget(brain, find_target(brain, statement)).effects(),
         "why it was said": lambda brain: why(brain, exchange),
         "wrong, it was said": lambda brain: possible_targets(brain, exchange),
     }

@@ -214,7 +214,7 @@ def test_a_further_line_has_something_further(world: World) -> None:
 
 
 def test_another_folders_things_must_be_surer(world: World) -> None:
-    """What names another folder in which memory was asked is silent here, where it is said there; named, it is said.
+    """What names another folder in which memory was asked is silent here; of one's own folder less must be named.
 
     Seeds: H1.
     """
@@ -225,22 +225,14 @@ def test_another_folders_things_must_be_surer(world: World) -> None:
         assert push(brain, asked, session="a", project="/code/larkspur")["lines"]
         assert "nothing near" == push(brain, asked, session="b", project="/code/tidemark")["reason"]
         assert push(brain, f"{asked} as in larkspur", session="c", project="/code/tidemark")["lines"]
-
-
-def test_of_ones_own_folder_less_must_be_named(world: World) -> None:
-    """What names the folder that the person works in is said where the same words elsewhere are not enough.
-
-    Seeds: H1.
-    """
     world.drop(
-        "one.md", "In kelp the batch writer flushes at 500 rows; bigger batches made the WAL on barnacle explode."
+        "two.md", "In kelp the batch writer flushes at 500 rows; bigger batches made the WAL on barnacle explode."
     )
     world.run()
     asked = "can i just bump the flush size to 5000 rows to get more throughput?"
     with world.opened() as brain:
-        assert "nothing near" == push(brain, asked, session="a", project="/code/paperboy")["reason"]
-        assert push(brain, asked, session="b", project="/code/kelp")["lines"]
-        assert "nothing near" == push(brain, "fix the typo in the readme of kelp", project="/code/kelp")["reason"]
+        assert "nothing near" == push(brain, asked, session="d", project="/code/paperboy")["reason"]
+        assert push(brain, asked, session="e", project="/code/kelp")["lines"]
 
 
 def test_a_stale_line_is_never_told_alone(world: World) -> None:
@@ -334,23 +326,3 @@ def test_what_comes_too_late_is_not_said(world: World) -> None:
         assert "too late" == push(brain, session="s", until=1.0)["reason"]
         assert push(brain, session="t", until=4e9)["lines"]
     assert "silent: too late" in world.cli("hooks", "log").out
-
-
-def test_what_was_told_later_of_the_same_comes_first(world: World) -> None:
-    """The newer telling has all words of the prompt that the older has. Nothing comes twice.
-
-    Seeds: H1.
-    """
-    world.drop("one.md", "The release of larkspur is set for December.")
-    world.run()
-    world.clock.advance(86_400)
-    world.drop("two.md", "We moved the release of larkspur to January, since the audit slipped.")
-    world.drop("three.md", "/remember The staging host of larkspur is called petrel.")
-    world.run()
-    with world.opened() as brain:
-        asked = "When will the release of larkspur be out?"
-        texts = [line["text"] for line in push(brain, asked, session="s")["lines"]]
-        assert "January" in texts[0]
-        hosts = push(brain, "Which staging host does larkspur have?", session="t")["lines"]
-        assert 1 == sum("petrel" in line["text"] for line in hosts)
-        assert all(line["day"] for line in hosts)

@@ -75,7 +75,8 @@ def review(visit: Visit) -> Mapping[str, Any]:
     shown, later_kept = waiting[:MAX_SHOWN], [each for each in everything if each.id in later_on][:MAX_SHOWN]
     plan = plan_of(brain, Target.of(record)) if isinstance(record, events.ForgetProposal) else None
     values = {"put_off": later_kept, "n_more": len(waiting) - len(shown), "decided": list(_decided(brain))}
-    values |= {"n_later": sum(not each.how and each.record.waits for each in asked.values())}
+    # of what waits the records are not made: they may name tens of thousands of pages
+    values |= {"n_later": sum(not each.how and bool(json.loads(each.data).get("waits")) for each in asked.values())}
     values |= {"kinds": {kind: [each for each in shown if each.kind == kind] for kind in kinds}}
     return values | {"plan": plan, "planned": planned}
 
