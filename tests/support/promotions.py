@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from brainiac import Brain, Exchange, Memory, Prompt, Response, hookimpl, testing
 from brainiac.clock import ManualClock, iso
+from brainiac.events import CandidateEnd, Event, Refused
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Command, parse_prompt
 from brainiac.llm.schemas import (
@@ -229,6 +231,37 @@ def tell(brain: Brain, text: str, *, minutes: float = 1, private: bool = False, 
     exchange = Exchange(f"0199-{number:04d}", prompt, Response(path="", text=answer), at, None)
     brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     return exchange.id
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """What `brainiac promote --json` says of a run, and the event that it recorded; None for none."""
+
+    event: Event | None
+    exchanges: int
+    statements: dict[str, int]
+    left: dict[str, str]
+    kept: list[str]
+    filed: list[str]
+    problem: str
+    refused: list[Refused]
+    candidates: dict[str, CandidateEnd]
+
+
+def promote(brain: Brain) -> Promoted:
+    """Run the command on a brain that is open."""
+    said = testing.command(brain, "promote", "--json")
+    assert said.out, said.err
+    told = said.json
+    told["event"] = next((event for event in brain.journal.events(reverse=True) if event.id == told["event"]), None)
+    told["refused"] = list(map(Refused.from_json, told["refused"]))
+    told["candidates"] = {name: CandidateEnd.from_json(end) for name, end in told["candidates"].items()}
+    return Promoted(**told)
+
+
+def problems(brain: Brain) -> dict[str, str]:
+    """Return what `brainiac doctor` finds wrong, by path."""
+    return {row["path"]: row["what"] for row in testing.command(brain, "doctor", "--json").json["problems"]}
 
 
 def pages(brain: Brain) -> dict[str, Memory]:

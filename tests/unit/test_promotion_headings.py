@@ -6,14 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.formats.page import Memory
-from brainiac.health.doctor import examine
 from brainiac.history.undo import undo
 from brainiac.llm.schemas import Page, Purpose, Result, Section, SynthesizeRequest
-from tests.support.promotions import ScriptedEngine, later, make_brain, page_with, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, page_with, problems, promote, tell
 
 WORK, HOME = "Her work", "Where she lives"
 
@@ -81,7 +79,7 @@ def test_a_long_page_gets_headings(tmp_path: Path) -> None:
     expected = ["Ruth\n", mine.replace("\n\n", "\n"), f"## {WORK} !-- private --\n", *jobs, f"## {HOME}\n", *homes]
     assert "".join(expected) == body(brain, after)
     assert not after.is_private
-    assert [] == [problem.what for problem in examine(brain)]
+    assert [] == list(problems(brain))
     assert outcome.event is not None
     undo(brain, outcome.event)
     assert before == brain.read_text(page.path)

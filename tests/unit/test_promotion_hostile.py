@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
-from brainiac.health.doctor import examine
 from brainiac.llm.context.assembler import schema_of
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, PageRef, Purpose, Verdict, Verdicts
 from tests.support.models import set_sections
-from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, pages, statements, tell
+from tests.support.promotions import (
+    ScriptedEngine,
+    later,
+    make_brain,
+    operations,
+    page_with,
+    pages,
+    problems,
+    promote,
+    statements,
+    tell,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -368,7 +377,7 @@ def test_after_all_that_the_brain_is_whole(brain: Brain) -> None:
         tell(brain, text)
     promote(brain)
     assert set(told) <= set(said(brain))
-    assert [] == [f"{problem.path}: {problem.what}" for problem in examine(brain)]
+    assert {} == problems(brain)
 
 
 def test_a_model_forgets_nothing_by_itself(brain: Brain) -> None:

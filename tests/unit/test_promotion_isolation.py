@@ -8,24 +8,25 @@ import sys
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.run import organize
-from brainiac_plugins.promotion.run import Outcome, promote
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
-from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Page, Purpose, SynthesizeRequest
+from brainiac.testing import command as run
 from tests.support.hostile import Case
 from tests.support.hostile import cases as hostile_cases
 from tests.support.promotions import (
     LTM,
+    Promoted,
     ScriptedEngine,
     later,
     make_brain,
     open_brain,
     page_with,
     pages,
+    problems,
+    promote,
     statements,
     tell,
 )
@@ -59,7 +60,7 @@ def readable(brain: Brain) -> list[str]:
     return found
 
 
-def assert_all_filed(brain: Brain, outcome: Outcome) -> None:
+def assert_all_filed(brain: Brain, outcome: Promoted) -> None:
     """Everything of the run was filed."""
     assert outcome.event is not None
     assert {} == outcome.left
@@ -71,7 +72,7 @@ def look_over(brain: Brain) -> dict[str, str]:
     """Return what doctor names, by path; whatever else reads links goes over them too."""
     graph = brain.recall.links
     assert graph.hubs() is not None
-    return {problem.path: problem.what for problem in examine(brain)}
+    return problems(brain)
 
 
 @pytest.mark.slow
@@ -138,6 +139,7 @@ def test_any_page_costs_nothing_but_itself(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in brain.tree.long_term.rglob("*") if path.is_file()}
     changing = {path for path in before if path.name in ("_index.md", "nul.md", "con.md")}  # the last are whole pages
     changing.remove(brain.tree.long_term / "events/2026/_index.md")
+    brain.observed.adopt()  # else the files would be edited just when it promotes
     later(brain)
     for number in range(16):
         tell(brain, f"My friend Ann{number} lives in Oslo.")
@@ -275,11 +277,11 @@ assert outcome.event is not None
 assert {{}} == outcome.left, outcome.left
 assert any("Ann plays the cello" in text for text in readable(brain))
 assert any("Bea plays the flute" in text for text in readable(brain))
-named = {{problem.path for problem in examine(brain)}}
+named = problems(brain).keys()
 assert {{brain.tree.relative(path) for path in closed}} <= named, named
 assert any("flute" in hit.text for hit in brain.recall.search("Who plays the flute?"))
 later(brain, 400 * 86_400)
-organize(brain)
+run(brain, "organize")
 print("fine")
 """
     drop = "import ctypes, os, sys; c = ctypes.CDLL(None); [c.prctl(24, capability) for capability in (1, 2)]; "
@@ -321,7 +323,7 @@ def test_organization_goes_over_the_same_pages(tmp_path: Path) -> None:
         (people / f"p{number}.md").write_text(f"# P{number}\n\n- See {link}\n")
     brain.observed.adopt()
     later(brain, 400 * 86_400)
-    organize(brain)
+    run(brain, "organize")
     brain.close()
     open_brain(tmp_path / "b").close()
     assert len(LINKS) <= len(pages(brain)) + len(list((tmp_path / "b/memory/archive").rglob("*.md")))

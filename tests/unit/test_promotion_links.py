@@ -7,27 +7,28 @@ import posixpath
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.run import organize
 from brainiac_plugins.organization.upkeep import Upkeep
-from brainiac_plugins.promotion.run import Outcome, promote
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import new_memory, parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
-from brainiac.health.doctor import examine
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Purpose
+from brainiac.testing import command
 from tests.support.organized import make_scene
 from tests.support.promotions import (
     LTM,
     START,
+    Promoted,
     ScriptedEngine,
     later,
     make_brain,
     operations,
     page_with,
     pages,
+    problems,
+    promote,
     statements,
     tell,
 )
@@ -54,7 +55,7 @@ def say(brain: Brain, path: str, text: str, answer: str = "Noted.") -> None:
     brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
 
 
-def promoted(brain: Brain) -> Outcome:
+def promoted(brain: Brain) -> Promoted:
     """Promote with success."""
     outcome = promote(brain)
     assert outcome.event is not None
@@ -96,7 +97,7 @@ def test_a_link_typed_in_a_prompt_leads_on_from_every_page(tmp_path: Path, promp
     page = page_with(brain, "I live in [Porto]").path
     assert [PORTO] == targets(brain, page)
     assert 2 == targets(brain, f"{LTM}events/2026/03/02/2026-03-02.md").count(PORTO)
-    assert [] == [(problem.path, problem.what) for problem in examine(brain)]
+    assert {} == problems(brain)
     assert [] == dead(brain)
     later(brain)
     say(brain, prompt, f"I live in [Porto]({link}).")
@@ -127,7 +128,7 @@ def test_a_line_of_short_term_memory_links_from_where_it_stands(tmp_path: Path) 
     promoted(brain)
     assert [PORTO] == targets(brain, page_with(brain, "[Porto]").path)
     assert [] == dead(brain)
-    assert [] == list(examine(brain))
+    assert {} == problems(brain)
 
 
 def test_the_steps_of_a_how_to_lead_on(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_what_a_model_makes_of_two_statements_keeps_the_links_of_both(tmp_path: 
     assert 2 <= len(targets(brain, page))
     assert {PORTO} == set(targets(brain, page))
     assert [] == dead(brain)
-    assert [] == list(examine(brain))
+    assert {} == problems(brain)
 
 
 def test_a_correction_of_a_statement_with_a_link_sticks(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_links_of_a_page_that_is_moved_or_archived_lead_on(tmp_path: Path) -> No
     links = "[a](../people/p1.md) [b](../../../../inbox/q.md) ![c](../../../map.png) [d](gone.md) [e](/etc/passwd)"
     old = scene.page("concrete/past/thing", days_ago=400, body=links)
     Upkeep(scene.brain).tend()
-    organize(scene.brain)
+    command(scene.brain, "organize")
     path = scene.pages()[old]
     assert path.startswith("memory/archive/")
     leading = [f"{LTM}concrete/people/p1.md", "inbox/q.md", "memory/map.png"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from brainiac_plugins.promotion.past import CatchUp
-from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
@@ -31,6 +30,7 @@ from tests.support.promotions import (
     make_brain,
     open_brain,
     operations,
+    promote,
     set_model,
     statements,
     tell,

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.events import PathKind
-from brainiac.formats.markdown import has_markers, split_markers
+from brainiac.formats.markdown import StmEvent, has_markers, split_markers
 from brainiac.formats.page import parse_memory
-from brainiac.formats.short_term import StmEvent
 from brainiac.storage.versions import merge
 from tests.support.examples import examples
 from tests.support.notes_texts import stm_text
