@@ -120,7 +120,7 @@ LAST = (
     "plugins distrust",
 )
 OF_THE_PLUGIN = ("greet", "crash")
-ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
+ENDLESS = {"run": 6.0, "open": 6.0, "log": 3.0, "chat": 4.0}
 
 
 def commands() -> dict[str, Any]:
