@@ -19,6 +19,7 @@ from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.host.plugins import PluginHost
 from brainiac.library import Library, read_prompt
 from brainiac.places import bundled_path
+from brainiac.storage.statements import StatementLog
 from brainiac.storage.withheld import Withheld
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Brain(Library):
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
             withheld=lambda: Withheld(self),
             said_in=self._said_in,
+            days_on=lambda: StatementLog(self).days_on,
         )
 
     def _said_in(self, path: str) -> StmEvent | None:

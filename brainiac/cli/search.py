@@ -16,7 +16,7 @@ from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.search.documents import Hit
-from brainiac.search.query import FIELDS_HELP
+from brainiac.search.query import FIELDS_HELP, nothing_found
 from brainiac.search.shown import ShownHit, reasons, shown_hit
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
@@ -34,7 +34,7 @@ def search(
         typer.Argument(
             metavar="QUERY...",
             help=f'Words; narrowed by {FIELDS_HELP} "exact words" -word (after `--` where a shell or an option could '
-            "take it).",
+            "take it). The day of `before:` is not included.",
         ),
     ],
     *,
@@ -67,7 +67,7 @@ def search(
             n_pages = len(ranked.units.pages)
             say(f"Ranked: {ranked.units.n:,} paragraphs, statements or turns of {n_pages:,} pages.")
     session.print_since(since)
-    _print_remarks(hits, status)
+    _print_remarks(text, hits, status)
 
 
 @session.command(is_shared=True)
@@ -93,9 +93,9 @@ def _print_hit(brain: Brain, place: int, one: ShownHit) -> None:
         session.print_styled(styled(f"   {as_sentence(former)}"))
 
 
-def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
+def _print_remarks(query: str, hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
     """Print to standard error that nothing was found, or that the index is incomplete."""
-    lines = [] if hits else ["Nothing in memory fits, nor in what was put to rest. Fewer words may find more."]
+    lines = [] if hits else [nothing_found(query)]
     if status["freshness"] != "fresh":
         lines.append(
             f"The index is being built ({status['not_yet_indexed']} files to go): hits may be missing until then."

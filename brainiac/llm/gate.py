@@ -29,7 +29,7 @@ from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Claim, Engine, Existing, PageName, Request, Said
 from brainiac.search.documents import Hit
-from brainiac.search.outdated import with_days, with_former
+from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.storage.pages import INDEX, linked_path
 from brainiac.storage.withheld import Withheld, unescaped
@@ -226,16 +226,13 @@ class Gate:
         return replace(turn, prompt=prompt, response=response)
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return the hits that may be shown; one in an exchange has its words that no longer hold in `former`.
-
-        A statement has the day on which it was said.
-        """
+        """Return the hits that may be shown; one in an exchange has its words that no longer hold in `former`."""
         shown = []
         for hit in hits:  # the index knows what is private, but a new mark must count at once
             exchange = hit.anchor if hit.kind == "exchange" else ""
             if self._shows(hit.path, hit.text, exchange) and not (exchange and self.is_private_by_now(exchange)):
                 shown.append(hit)
-        return with_days(self._library, with_former(self._library, shown, self.reader))
+        return with_former(self._library, shown, self.reader)
 
     def _shows(self, path: str, words: str, exchange: str = "") -> bool:
         """Return whether words may be shown: the file may, by its text of now, and they stand in no hidden part of it.

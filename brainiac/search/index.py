@@ -46,7 +46,7 @@ class Matching(NamedTuple):
 Ids: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
-VERSION = 14
+VERSION = 15
 FILE = "pages.db"
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are

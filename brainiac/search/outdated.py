@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from brainiac.events import RetireProposal, StatementRecord
 from brainiac.formats.discretion import Audience
-from brainiac.formats.markdown import one_line, unescape
+from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory, Statement
-from brainiac.search.documents import Former, Hit, noon
+from brainiac.search.documents import Former, Hit
 from brainiac.storage.causes import undone_events
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
 from brainiac.text.tokens import pieces
 from brainiac.text.tokens import words as words_of
@@ -64,13 +64,6 @@ def with_former(store: Store, hits: Sequence[Hit], reader: Audience) -> list[Hit
     holding = {"", *(row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced)}
     holding.update(row.hash for _, row in rows if pages.holds(row))
     return [replace(hit, former=tuple(_former(hit, ticked, rows, holding, pages))) for hit in hits]
-
-
-def with_days(store: Store, hits: list[Hit]) -> list[Hit]:
-    """Return hits, those of statements with the day on which a journal has each said, and not that of its page."""
-    days = StatementLog(store).days_on([hit.uuid for hit in hits if hit.kind == "statement" and hit.uuid])
-    said = [days.get((hit.uuid, hit.anchor, text_hash(unescape(hit.text))), "") for hit in hits]
-    return [replace(hit, at=noon(day, store.zone) or hit.at) for hit, day in zip(hits, said, strict=True)]
 
 
 def _former(

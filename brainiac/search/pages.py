@@ -14,21 +14,24 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError
 from brainiac.events import TO_ANSWER, PathKind
-from brainiac.formats.markdown import StmEvent
+from brainiac.formats.markdown import StmEvent, unescape
 from brainiac.formats.prompt import response_path
-from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
+from brainiac.search.documents import SEARCHED, Page, UnitKind, noon, page_of, waiting_page
 from brainiac.search.embed import Vectors
-from brainiac.search.features import NO_STAMP, EncodedPage, encode
+from brainiac.search.features import FEATURES, NO_STAMP, EncodedPage, day_of, encode, kind_of
 from brainiac.search.index import DAMAGED, Index, destroy
 from brainiac.search.text import Analyzer
+from brainiac.storage.statements import text_hash
 from brainiac.tree import NOTE_ENDINGS, Stamp, Tree, stamp_of
 
 _MANY = 64  # files: so many are taken in without waiting for more changes
@@ -42,6 +45,8 @@ _SETTLE_SECONDS = 2.0
 _FAILING_SECONDS = 60.0  # an index that fails twice in this time is kept in memory
 
 T = TypeVar("T")
+# Returns when statements on some pages were said, see `StatementLog.days_on`.
+DaysOn: TypeAlias = Callable[[Sequence[str]], Mapping[tuple[str, str, str], str]]
 
 
 class Pages:
@@ -53,6 +58,7 @@ class Pages:
         analyzer: The brain's language.
         vectors: Meaning of units, when an embedder is there.
         said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
+        days_on: Returns what tells the days on which statements were said, as the journals are now.
 
     Attributes:
         index: The index; another one once it had to be made anew.
@@ -66,8 +72,9 @@ class Pages:
         vectors: Vectors | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
         is_hurried: Callable[[], bool] = lambda: False,
+        days_on: Callable[[], DaysOn] = lambda: lambda pages: {},
     ) -> None:
-        self._is_hurried = is_hurried
+        self._is_hurried, self.days_on = is_hurried, days_on
         self._tree, self._folder, self.analyzer, self.vectors = tree, folder, analyzer, vectors
         self._said_in, self._short_term = said_in, tree.relative(tree.short_term)
         self._mutex = threading.RLock()  # around the index and what is noted of files
@@ -204,9 +211,12 @@ class Pages:
         None for one that is not there.
         """
         pages: dict[str, EncodedPage | None] = {}
+        days_on: DaysOn | None = None
         for path in paths:
             page, stamp = self._page_at(path)
-            pages[path] = encode(page, self.analyzer, stamp) if page and stamp else None
+            days_on = days_on or self.days_on()  # once for all: it follows the journals
+            dated = page and _with_days(page, days_on, self.analyzer.zone)
+            pages[path] = encode(dated, self.analyzer, stamp) if dated and stamp else None
             if time.monotonic() > until:
                 break
         return pages
@@ -258,10 +268,16 @@ class Pages:
             self._last_read.popitem(last=False)
         return page, stamp
 
-    def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
-        """Return a file as a page with its units; None where it was changed since it had this stamp."""
-        page, stamp_now = self._page_at(path)
-        return page if stamp_now == stamp else None
+    def page_as_of(self, encoded: EncodedPage, days_on: DaysOn) -> Page | None:
+        """Return a page with its units; None where its file, or what a journal says of its days, is another by now."""
+        page, stamp = self._page_at(encoded.page.path)
+        if page is None or stamp != encoded.stamp:
+            return None
+        page, zone = _with_days(page, days_on, self.analyzer.zone), self.analyzer.zone
+        days = [day_of(unit.at or page.at, zone) for unit in page.units if unit.kind is UnitKind.STATEMENT]
+        rows = np.frombuffer(encoded.features, FEATURES)
+        known = rows["day"][kind_of(rows["flags"]) == UnitKind.STATEMENT].tolist()
+        return page if len(page.units) == len(rows) and days == known else None
 
     def read_all(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Take every file that changed into the index, which may take long after a first start; return how many."""
@@ -416,3 +432,17 @@ class Pages:
         self._worker.join()
         with self._mutex:
             self.index.close()
+
+
+def _with_days(page: Page, days_on: DaysOn, zone: tzinfo) -> Page:
+    """Return a page, its statements with the day on which a journal has each said; other units keep theirs."""
+    has_statements = any(unit.kind is UnitKind.STATEMENT for unit in page.units)
+    days = days_on([page.uuid]) if page.uuid and has_statements else {}
+    if not days:
+        return page
+    # no other unit has a block id for an anchor
+    said = [days.get((page.uuid, unit.anchor, text_hash(unescape(unit.text))), "") for unit in page.units]
+    units = zip(page.units, said, strict=True)
+    return replace(
+        page, units=tuple(replace(unit, at=noon(day, zone) or unit.at) if day else unit for unit, day in units)
+    )

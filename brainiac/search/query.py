@@ -297,6 +297,15 @@ def query_problems(text: str, now: datetime, folders: Collection[str] = (), lang
     return problems
 
 
+def nothing_found(text: str) -> str:
+    """Return what a person is told where nothing fits a query as typed: what may find more."""
+    is_quoted = any(phrase and not minus for minus, _, _, phrase, _ in _FIELD.findall(text))
+    advice = "What is in quotes must stand so, word for word: without the quotes more may be found."
+    return (
+        f"Nothing in memory fits, nor in what was put to rest. {advice if is_quoted else 'Fewer words may find more.'}"
+    )
+
+
 def without_fields(text: str) -> str:
     """Return a query as typed without its fields and the words that are ruled out; phrases stay."""
     return _FIELD.sub(lambda match: f" {match[4] or ''} " if not match[1] else " ", text)

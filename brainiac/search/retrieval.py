@@ -14,13 +14,13 @@ from brainiac.search.documents import NO_DAY, FoundBy
 from brainiac.search.embed import Vectors
 from brainiac.search.features import FEATURES, EncodedPage
 from brainiac.search.index import Index, Matching
-from brainiac.search.query import Query, allows_page
+from brainiac.search.query import FIELDS, Query, allows_page
 from brainiac.search.signals import FACTS, Matches, PageArrays, Signals, Units, Vector, all_signals, idf_of, rank
 from brainiac.search.text import Analyzer, Token, plain_words, term_hash
 from brainiac.search.vocabulary import LikeWords, Numbers, Places
 
 _PASSAGES = 128
-_PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
+_PASSAGES_READ = 1000  # where the text or the day of a hit decides whether it is one
 _PAGES_LISTED = 300
 _MOST_VARIED = 24  # so many of a query's first words stand for words like them too
 _MOST_TOKENS = 48  # of a longer query the rarest words
@@ -95,7 +95,8 @@ def looked_up(index: Index, query: Query) -> tuple[LikeWords, Matching]:
     variants: dict[str, tuple[str, float]] = {}
     for stem, term, likeness in like.variants(varied):
         variants.setdefault(stem, (term, likeness))  # of words with one stem the most alike comes first
-    limit = _PASSAGES_READ if query.phrases or query.without_words else _PASSAGES
+    is_by_unit = query.phrases or query.without_words or any(FIELDS[name].allows_units for name in query.narrowing)
+    limit = _PASSAGES_READ if is_by_unit else _PASSAGES
     found = index.query(
         [*terms, *query.marks],
         limit if terms or query.required else _PAGES_LISTED,

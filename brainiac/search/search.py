@@ -19,7 +19,7 @@ from brainiac.clock import SYSTEM, Clock
 from brainiac.formats.markdown import StmEvent
 from brainiac.search import embed, offers
 from brainiac.search.documents import Hit, HitKind, LinkGraph, Page, Unit, UnitKind
-from brainiac.search.pages import Pages
+from brainiac.search.pages import DaysOn, Pages
 from brainiac.search.query import Query, allowed_units, allows_page, parse_query, searches
 from brainiac.search.retrieval import WAYS, Candidates, Ranked, looked_up, ranked_units, without_speakers
 from brainiac.search.text import Analyzer, holds
@@ -47,6 +47,7 @@ class Recall:
         remote: Makes the embedder of a provider; None where there are no providers.
         withheld: Returns what is hidden, which no search returns; None for nothing.
         said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
+        days_on: Returns what tells the days on which statements were said, as the journals are now.
 
     Attributes:
         is_hurried: Returns whether so much waits for an answer that texts get no vectors now.
@@ -61,11 +62,12 @@ class Recall:
         remote: embed.RemoteEmbedders | None = None,
         withheld: Callable[[], Withheld] | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
+        days_on: Callable[[], DaysOn] = lambda: lambda pages: {},
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
         self._remote, self._withheld = remote, withheld
-        self._said_in = said_in
+        self._said_in, self._days_on = said_in, days_on
         self.is_hurried: Callable[[], bool] = lambda: False
         self._mutex = threading.Lock()
         self._embedder_problem = ""
@@ -89,7 +91,9 @@ class Recall:
                 except embed.EmbedderError as error:
                     self._embedder_problem = str(error)
                 folder = self._places.cache / "index"
-                self._opened = Pages(self.tree, folder, analyzer, vectors, self._said_in, lambda: self.is_hurried())
+                self._opened = Pages(
+                    self.tree, folder, analyzer, vectors, self._said_in, lambda: self.is_hurried(), self._days_on
+                )
             return self._opened
 
     def search(
@@ -211,12 +215,12 @@ class Recall:
         confirmed: list[Hit] = []  # those of a question without its mark: only what is near stands before them
         user_texts: set[str] = set()
         pages: dict[str, Page | None] = {}
+        days_on = self._pages.days_on()
         for number in _in_order(ranked, kinds):
             encoded = ranked.units.pages[ranked.units.page[number]]
             path = encoded.page.path
             if path not in pages:
-                now = self._pages.page_as_of(path, encoded.stamp)
-                pages[path] = now if now and len(now.units) == encoded.n_units else None
+                pages[path] = self._pages.page_as_of(encoded, days_on)
             page = pages[path]
             unit = page.units[ranked.units.position[number]] if page else None
             if page is None or unit is None or not _is_shown(unit, ranked, number):

@@ -497,6 +497,17 @@ def test_filters_reach_all_of_a_large_brain(folder: Folder) -> None:
     assert [["zz-last"]] * 4 + [["tea399"], ["tea007"]] == names
 
 
+def test_a_day_is_found_among_many_pages_that_tell_of_days_around_it(folder: Folder) -> None:
+    """Of four hundred pages with statements of before and after, the one is found that has a statement of that day."""
+    for number in range(400):
+        days = ("2025-02-03", "2025-05-05", *["2025-03-04"] * (number == 250))
+        said = (f"User drinks tea number {number}. ([{day}](../x.md))" for day in days)
+        folder.memory(f"tea{number:03d}", *said, meta="updated_at: 2025-06-01T00:00:00Z\n")
+    recall = folder.recall()
+    recall.reindex()
+    assert ["User drinks tea number 250."] == texts(recall, "tea after:2025-03-01 before:2025-04-01")
+
+
 def test_words_in_quotes_and_words_left_out_are_whole_words(folder: Folder) -> None:
     """`-pot` leaves a potato in, `"art"` finds no part, in scripts without spaces a sign is enough."""
     folder.memory("kitchen", "A potato and tea.", "A pot of tea.", "Modern art.", "A tea party.", "来年京都へ行く。")

@@ -7,7 +7,7 @@ from typing import Any
 
 from brainiac import verbs
 from brainiac.errors import UserError
-from brainiac.search.query import FIELDS_HELP, without_fields
+from brainiac.search.query import FIELDS_HELP, nothing_found, without_fields
 from brainiac.search.shown import reasons, shown_hit
 from brainiac.search.text import Analyzer
 from brainiac.window.frame import Action, Page, Visit
@@ -26,7 +26,7 @@ def search(visit: Visit) -> Mapping[str, Any]:
     number = visit.given.get("n", "")
     limit = min(MOST, max(STEP, int(number))) if number.isascii() and number.isdigit() and len(number) < 4 else STEP
     values: dict[str, Any] = {"q": words, "chosen": chosen, "types": TYPES, "help": FIELDS_HELP}
-    values |= {"problem": "", "groups": [], "more": 0}
+    values |= {"problem": "", "groups": [], "more": 0, "nothing": nothing_found(query)}
     if not query:
         return values
     try:
