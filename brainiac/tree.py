@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import stat
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +47,13 @@ _TEMPORARY = re.compile(
         )$""",
     re.VERBOSE | re.IGNORECASE,
 )
+# copies that sync services make of a file that changed on two devices
+_SURE_COPY = re.compile(
+    r"(.+?)(?:\.sync-conflict-\d{8}-\d{6}(?:-\w+)?| \([^()]*conflicted copy[^()]*\)|_conflict-(?:\w+-)?\d{8}-\d{4,6})"
+    r"(\.[a-z]+)",
+    re.IGNORECASE,
+)
+_PERHAPS_COPY = re.compile(r"(.+?)(?: \d+| \([^()]*\)|\.conflict\d*)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
 # characters that tools show differently or not at all: a file with one in its path is never read nor written
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -509,6 +517,33 @@ def shown(path: str) -> str:
 def is_temporary(name: str) -> bool:
     """Return whether a file or folder name is hidden, temporary or a sync-conflict copy."""
     return _TEMPORARY.match(name) is not None
+
+
+def original_of(path: str) -> str | None:
+    """Return the path of the file of which a path is a sync-conflict copy, by its name; None for any other name."""
+    folder, _, name = path.rpartition("/")
+    match = _SURE_COPY.fullmatch(name)
+    return posixpath.join(folder, f"{match[1]}{match[2]}") if match else None
+
+
+def possible_original(path: str, paths: Collection[str]) -> str:
+    """Return the file that one of this name may be a copy of: `a.md` for `a 2.md`, `a (Ann).md` and `a-Ann.md`.
+
+    Such a name may well be meant. It counts as a copy where the other stands beside it with the same uuid
+    (`lineage.new_paths`); without one both files stay as they are.
+
+    Args:
+        path: A file's path, or its name.
+        paths: The files that may be the original, likewise; "" is returned where none is.
+    """
+    folder, name = posixpath.split(path)
+    stem, dot, ending = name.rpartition(".")
+    if not dot or ending not in ("md", "yaml"):
+        return ""
+    stems = [match[1]] if (match := _PERHAPS_COPY.fullmatch(stem)) else []
+    stems += [stem[:at] for at, sign in enumerate(stem) if sign == "-" and at]
+    originals = (posixpath.join(folder, f"{each}.{ending}") for each in stems)
+    return next((original for original in originals if original in paths), "")
 
 
 def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:

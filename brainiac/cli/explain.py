@@ -50,18 +50,18 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
     since = verbs.since_then(brain, reason)
     yield reason.to_json() | since
     session.print_since(since)
-    if not reason.why.is_exact:
+    if not reason.is_exact:
         say("No statement has just these words; the nearest:")
-    branches = [_exchange_branch(exchange, exchange.words) for exchange in reason.why.said]
+    branches = [_exchange_branch(exchange, exchange.words) for exchange in reason.said]
     unknown = "stood there when this device first saw the brain, or its history is not readable here"
-    for chain in reason.why.chains:
+    for chain in reason.chains:
         text = f"~~{chain.text}~~" if chain.is_history else chain.text  # struck through where it no longer holds
-        if chain.path != reason.why.path:  # it rests on an exchange that is explained
+        if chain.path != reason.path:  # it rests on an exchange that is explained
             branches.append(_branch(f"{text} ({chain.path}#^{chain.block})"))
             continue
         steps = [_step_branch(step) for step in chain.steps] or [_branch(unknown)]
         branches.append(_branch(f"{text} ^{chain.block}" if chain.block else text, steps))
-    top = _branch(f"{reason.why.title}  ({reason.why.path})", branches, style="bold")
+    top = _branch(f"{reason.title}  ({reason.path})", branches, style="bold")
     # a script gets whole lines: no window cuts or wraps them
     session.print_styled(top, width=None if is_terminal(sys.stdout) else WIDE)
 

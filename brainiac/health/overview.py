@@ -27,13 +27,12 @@ from brainiac.pipeline.inbox import find_backlog
 from brainiac.places import bundled_path
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
-from brainiac.storage.copies import possible_original
 from brainiac.storage.database import read_run_state
 from brainiac.storage.files import set_aside_files
 from brainiac.storage.pages import find_sources
 from brainiac.storage.said import FiledExchanges
 from brainiac.storage.serving import is_served_here, served_elsewhere
-from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, subfolders
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, possible_original, subfolders
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
 PROBE_BYTES = 4096

@@ -26,7 +26,7 @@ from brainiac.errors import ConfinementError, FormatError, StorageError, UserErr
 from brainiac.events import Change, Event, EventData, PathKind, PluginEvent
 from brainiac.formats.discretion import Audience, asks_for_privacy, is_private_event, is_private_text
 from brainiac.formats.frontmatter import edit_meta
-from brainiac.formats.markdown import PRIVATE, StmEvent, decode_text, edited, find_events, one_line, render_exchange
+from brainiac.formats.markdown import PRIVATE, decode_text, edited, find_events, one_line, render_exchange
 from brainiac.formats.page import MemoryDocument, audience_of, parse_memory
 from brainiac.formats.prompt import Response, is_off_record, parse_commands, parse_response, prompt_path_of
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
@@ -549,17 +549,18 @@ def _mended_short_term(then: AsOf, earlier: str, later: str, since: str) -> str:
     )
     wanted = [exchange for (exchange,) in rows]
     others = [document_of(later or EMPTY), present.short_term()]
-    known: dict[str, StmEvent] = exchanges_in_pages(present, wanted)
+    sql = "SELECT hash, exchange FROM writings WHERE part = 'item' AND event > ? ORDER BY event"
+    written = then.projection.query(sql, since)
+    told_in = dict.fromkeys([*wanted, *(exchange for _, exchange in written if exchange)])
+    known = {exchange: event for exchange, (_, event) in exchanges_in_pages(present, list(told_in)).items()}
     for other in others:
         known |= {event.id: event for event in other.memory.events}
     document = document_of(earlier or EMPTY)
     document = document.without_event(*(each.id for each in document.memory.events if each.id not in wanted))
     for exchange in filter(known.__contains__, wanted):
         document = document.with_event(known[exchange])
-    sql = "SELECT hash, exchange FROM writings WHERE part = 'item' AND event > ? ORDER BY event"
-    for digest, exchange in then.projection.query(sql, since):
-        memories = [other.memory for other in others]
-        event = known.get(exchange) or exchanges_in_pages(present, [exchange]).get(exchange)
+    for digest, exchange in written:
+        memories, event = [other.memory for other in others], known.get(exchange)
         commands, said = parse_commands(event.user if event else "")
         told = {
             name: [each.argument for each in commands if (each.name == "todo") == (name == "tasks")] for name in _LISTS

@@ -32,14 +32,13 @@ from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import Link, decode_text, find_links, retarget_links
 from brainiac.formats.page import audience_of
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.journal import SPLICE_SUFFIX
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
-from brainiac.storage.proposals import asked_before, asking
-from brainiac.storage.review import differences_change
-from brainiac.storage.versions import Difference, Merge, merge
+from brainiac.storage.review import asked_before, asking
+from brainiac.storage.versions import Difference, Merge, differences_change, merge
+from brainiac.tree import original_of, possible_original
 
 TAKE = "take-copy"  # the operation of a proposal
 _BY, _WHO = "kernel", "two devices"

@@ -25,8 +25,7 @@ from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
 from brainiac.storage.causes import paths_now, undone_events
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.proposals import Asked, asked_before
-from brainiac.storage.review import decisions_in, find_ticks
+from brainiac.storage.review import Asked, asked_before, decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
 from brainiac.storage.today import DAYS as TODAY_DAYS

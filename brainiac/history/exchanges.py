@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.events import Event, ExchangeEvent, ImportStarted, PromptAnswered
 from brainiac.formats.authors import PERSON, door_and_name, least_trusted, without_mark
-from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.said import author_on_page, forgotten_at
-from brainiac.storage.withheld import Withheld
+from brainiac.storage.said import author_on_page, exchanges_in_pages, exchanges_on_pages, forgotten_at
 from brainiac.text.tokens import coverage, pieces
 
 MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
@@ -188,21 +185,16 @@ class Exchanges:
             return whole
         in_memory = self.in_memory(exchange)
         # the journal keeps the texts of a forgotten exchange too
-        is_forgotten = in_memory is None and (not whole.prompt or self._brain.read(whole.prompt) is None)
+        if in_memory is None and (not whole.prompt or self._brain.read(whole.prompt) is None):
+            return None
         if gate is None:
-            return None if is_forgotten else whole
-        # when it was answered, by its files now, or by what is recorded since
-        is_private = whole.is_private or gate.is_private_by_now(exchange) or exchange in self._withheld
-        is_marked = in_memory is not None and not gate.events([in_memory])
-        if is_forgotten or is_private or is_marked:
+            return whole
+        # when it was answered, by its files and in memory now, or by what is recorded since
+        now = in_memory or StmEvent(exchange, whole.at, whole.user, whole.ai)
+        is_private = whole.is_private or not gate.events([now])
+        if is_private or self._brain.projection.query("SELECT 1 FROM withdrawals WHERE exchange = ?", exchange):
             return None
         return replace(whole, user=redact(self._brain, whole.user), ai=redact(self._brain, whole.ai))
-
-    @cached_property
-    def _withheld(self) -> set[str]:
-        """The exchanges that were made private after they were answered, or that are hidden."""
-        private = self._brain.projection.query("SELECT exchange FROM withdrawals")
-        return {*Withheld(self._brain).exchanges, *chain.from_iterable(private)}
 
     def in_memory(self, exchange: str) -> StmEvent | None:
         """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
@@ -210,16 +202,9 @@ class Exchanges:
 
     def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
         """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
-        tree = self._brain.tree
-        tops = [tree.short_term, tree.long_term / "events", tree.archive]
-        if event := self.event(exchange):
-            # its day's pages come again with those of all days, but the search mostly ends before
-            tops.insert(1, tops[1] / self._brain.day_of(event.at).replace("-", "/"))
-        for path in (path for top in tops for path in sorted(tree.scan(top))):
-            text = self._brain.read_text(path) or ""
-            for placed in find_events(text) if exchange in text else ():
-                if placed.event.id == exchange:
-                    return path, placed.event
+        path = self._brain.tree.relative(self._brain.tree.short_term)
+        if found := exchanges_on_pages(self._brain, [path], [exchange]) or exchanges_in_pages(self._brain, [exchange]):
+            return found[exchange]
         return "", None
 
     def path_of(self, exchange: str) -> str:

@@ -37,12 +37,11 @@ from brainiac.llm.redaction import redact
 from brainiac.search.documents import COUNTED, Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
-from brainiac.storage.proposals import asked_before, asking
-from brainiac.storage.review import EMPTY as EMPTY_REVIEW
-from brainiac.storage.review import SECTIONS, without_proposals
+from brainiac.storage.review import SECTIONS, asked_before, asking, without_proposals
 from brainiac.storage.said import check_gone, meant_by, receipt_id
 from brainiac.storage.statements import Rest, StatementLog, rests_on, sources_of, text_hash, without_items
 from brainiac.storage.today import without_ours
+from brainiac.storage.versions import EMPTY_REVIEW
 from brainiac.storage.withheld import block_hash, hiding_proposals, matching_blocks, split_or_all, units_of
 from brainiac.text.tokens import holds_phrase, holds_words, named_words, pieces
 from brainiac.text.tokens import words as words_of

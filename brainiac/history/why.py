@@ -10,9 +10,10 @@ import difflib
 import json
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
@@ -440,37 +441,20 @@ def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain 
         return None
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
-    # what a process wrote is recorded by its hash; any other words are the person's
-    step = _recorded_writing(brain, text, [text, *paragraphs])
-    if step and gate:
-        sources = (Exchanges(brain).shown(source.exchange, gate) for source in step.sources)
-        step = replace(step, sources=tuple(filter(None, sources)))
-    steps = (step,) if step else ()
-    return Chain(path, page="", title="Short-term memory", block="", text=text, steps=steps)
-
-
-def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
-    """Return the last change by which a process recorded that it wrote one of these texts; None for no such change.
-
-    Args:
-        brain: The brain.
-        text: The words that are explained.
-        parts: The item or the paragraphs of the summary that have them; the journal has their hashes.
-    """
-    hashes = json.dumps([text_hash(part) for part in parts])
-    # this device's own record first: another's may be of the same words written there
+    # what a process wrote is recorded by its hash; any other words are the person's. This device's own record first:
+    # another's may be of the same words written there
     rows = brain.projection.query(
         "SELECT event, at, kind, by, device, exchange FROM writings WHERE hash IN (SELECT value FROM json_each(?))"
         " ORDER BY device = ? DESC, event DESC LIMIT 1",
-        hashes,
+        json.dumps([text_hash(part) for part in (text, *paragraphs)]),
         brain.journal.device,
     )
-    if not rows:
-        return None
-    event, at, kind, by, device, exchange = rows[0]
-    sources = (Exchanges(brain).said(exchange),) if exchange else ()
-    device = "" if device == brain.journal.device else device
-    return Step(event, at, kind, by, "written", after=text, device=device, sources=sources)
+    steps = list[Step]()
+    for event, at, kind, by, device, exchange in rows:
+        said = Exchanges(brain).shown(exchange, gate) if exchange else None
+        device = "" if device == brain.journal.device else device
+        steps.append(Step(event, at, kind, by, "written", after=text, device=device, sources=(said,) if said else ()))
+    return Chain(path, page="", title="Short-term memory", block="", text=text, steps=tuple(steps))
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
@@ -486,6 +470,8 @@ class Why:
         chains: Its statements, or the one asked for; of an exchange those that rest on it.
         said: For an episodic page: the exchanges on it.
         is_exact: False where nothing was called so and the nearest statement is explained.
+        fresh: Whether the journals were read just now.
+        cursor: For the next statements, where a door gets them in parts; "" at the end.
     """
 
     path: str
@@ -493,6 +479,12 @@ class Why:
     chains: tuple[Chain, ...]
     said: tuple[Said, ...] = ()
     is_exact: bool = True
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values for JSON."""
+        return asdict(self) | {"cursor": self.cursor or None}
 
 
 def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:

@@ -24,9 +24,8 @@ from brainiac.library import read_prompt
 from brainiac.pipeline import watch
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox, is_free
-from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
-from brainiac.tree import Stamp, stamp_of
+from brainiac.tree import Stamp, original_of, stamp_of
 
 FOREGROUND_WORKERS = 4
 BURST = 32  # prompts that wait; while more do, no text gets its vector, which may wait until they are answered

@@ -278,7 +278,7 @@ class HookDispatcher:
                 if error is not None and not (isinstance(error, errors.ModelError) and not error.retryable):
                     raise error
                 # also after an error that no retry mends, or each start would deliver the exchange again
-                if not self._has_failed and brain.answered.is_undelivered(event.id):
+                if not self._has_failed and brain.answered.undelivered(exchange=event.id):
                     brain.record(events.ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
                 self.exchanges += exchange is not None
         except (errors.ModelError, errors.ConflictError, errors.StorageError):

@@ -18,9 +18,9 @@ from itertools import groupby
 from brainiac import events
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.store import Store
+from brainiac.tree import original_of, possible_original
 
 MAX_DEPTH = 4  # so many versions that arrived on several devices are looked behind, one within the other
 

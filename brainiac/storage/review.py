@@ -1,4 +1,4 @@
-"""`memory/review.md`: proposals of processes that need a person's consent, one line each with its id.
+"""What processes ask a person: proposals in the journals, each with a line and its id in `memory/review.md`.
 
 A person writes `[x]` to have a proposal done and `[-]` to decline it; a line that is missing decides nothing. They
 stand below a heading of their kind, where several have a box for all of them, which names them. So that the file stays
@@ -7,40 +7,30 @@ short, only so many get a line in a week; the others wait in the journal.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
 
 from brainiac import events
-from brainiac.formats.discretion import Audience
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, edited, newline_of, one_line
-from brainiac.formats.page import audience_of
-from brainiac.storage.files import read_bytes
-from brainiac.storage.versions import Merge
-from brainiac.tree import Tree
+from brainiac.clock import iso
+from brainiac.events import ProposalRecord as Record
+from brainiac.formats.markdown import PRIVATE_MARK, edited, newline_of, one_line
+from brainiac.storage.store import Store
+from brainiac.storage.versions import review_change
 
-EMPTY = """\
-# Review
-
-What Brainiac would like to do and may not. Put an `x` into a box to have it done, a `-` to decline; save the file.
-
-"""
+Records = tuple[Record, ...]
 # the kinds of proposals, as commands name them, with their headings
 SECTIONS = {
     "replace": "To be written", "retire": "To be ended", "forget": "To be forgotten",
     "organize": "To be moved or archived", "take-copy": "From another device",
 }  # fmt: skip
-_MAX_SHOWN = 300  # characters of a text in a line about two
 _ID = re.compile(r"<!-- proposal: (\S+) -->")
 _LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ALL = re.compile(r"^[^\n]*<!-- proposals: (?P<id>\S[^\n]*?) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<mark>[xX -])\][ \t]")
-# as `differences_change` writes it
-_DIFFERS = re.compile(
-    r"^- (?!\[)(?P<path>\S[^\n]*?): [^\n]*?(?: changed it, and )"
-    r"(?:both stand; keep what holds: `(?P<kept>[^\n]*?)` or `(?P<other>[^\n]*)`)?[^\n]*(?:\n|\Z)",
-    re.MULTILINE,
-)
 _SECTION = re.compile(
     rf"^## (?P<title>{'|'.join(SECTIONS.values())})[ \t]*\r?(?:\n|\Z)"
     r"(?P<body>(?:(?!#{1,6} )[^\n]*\n|[^#\n][^\n]*\Z)*)",
@@ -50,12 +40,12 @@ _SECTION = re.compile(
 _WAITING = re.compile(r"(?:(?<=\n)\r?\n)?^[^\n]*<!-- waiting -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 
 
-def kind_of(proposal: events.ProposalRecord) -> str:
+def kind_of(proposal: Record) -> str:
     """Return the kind of a proposal, a key of `SECTIONS`."""
     return getattr(proposal, "operation", "organize")
 
 
-def with_proposals(text: str, proposals: Iterable[events.ProposalRecord] = (), n_waiting: int = 0) -> str:
+def with_proposals(text: str, proposals: Iterable[Record] = (), n_waiting: int = 0) -> str:
     """Return `review.md` with a line added for each proposal that has none, its boxes, and how many others wait."""
     present_ids, newline = set(_ID.findall(text)), newline_of(text)
     text = _WAITING.sub("", text)
@@ -96,69 +86,6 @@ def _with_box(section: re.Match[str], newline: str) -> str:
         edits.append((ticks[0].start, ticks[0].start, f"- [ ] all of these <!-- proposals: {names} -->{newline}"))
     body = edited(body, sorted(edits))
     return section[0][: section.start("body") - section.start()] + body if body.strip() else ""
-
-
-def differences_change(tree: Tree, path: str, merged: Merge, who: str) -> list[events.Change]:
-    """Return the change that adds a line to `review.md` for each two texts that both stand in a merged file, if any.
-
-    The lines are alike on every device that merges the same two versions.
-
-    Args:
-        tree: The brain's places.
-        path: The merged file; of `review.md` itself nothing is said.
-        merged: It. A difference without a `kept` text is a sentence.
-        who: Who changed the same.
-    """
-
-    def with_differences(text: str) -> str:
-        is_private = audience_of(decode_text(merged.text)) > Audience.ANYONE
-        for difference in merged.differences:
-            texts = difference.kept, difference.other
-            kept, other = (one_line(PRIVATE.sub("", words))[:_MAX_SHOWN] for words in texts)
-            mark = f" {PRIVATE_MARK}" if is_private or any(map(PRIVATE.search, texts)) else ""
-            what = f"both stand; keep what holds: `{kept}` or `{other}`" if difference.kept else other
-            line = f"- {path}: {who} changed it, and {what}{mark}\n"
-            if line not in text:
-                text += ("" if text.endswith("\n") else "\n") + line
-        return text
-
-    return review_change(tree, with_differences) if merged.differences and path != tree.relative(tree.review) else []
-
-
-def review_change(tree: Tree, with_lines: Callable[[str], str]) -> list[events.Change]:
-    """Return the change of `review.md` by a function that adds lines to its text; none where they stand there."""
-    content = read_bytes(tree.review)
-    before = None if content is None else decode_text(content)
-    after = with_lines(EMPTY if before is None or not before.strip() else before)
-    return [] if after == before else [events.write(tree.relative(tree.review), content, after)]
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A line in `review.md` on two texts that both stand in a file.
-
-    Attributes:
-        path: The file.
-        texts: The two, on one line each and cut where they are long; none for a sentence.
-        start: Offset of the line in the text; `text[start:end]` is the line with its end.
-        end: See `start`.
-    """
-
-    path: str
-    texts: tuple[str, ...]
-    start: int
-    end: int
-
-    def is_of(self, number: int, line: str) -> bool:
-        """Return whether a line of the file is one of the texts."""
-        return one_line(PRIVATE.sub("", line.strip()))[:_MAX_SHOWN] == self.texts[number]
-
-
-def find_differences(text: str) -> list[Standing]:
-    """Return the lines of `review.md` on what differs between two versions, in order."""
-    lines = _DIFFERS.finditer(text)
-    found = ((line, tuple(filter(None, (line["kept"], line["other"])))) for line in lines)
-    return [Standing(line["path"], texts, line.start(), line.end()) for line, texts in found]
 
 
 # --- what a person decided -----------------------------------------------------------------------------------------
@@ -225,3 +152,88 @@ def without_proposals(text: str, ids: Container[str], pages: Collection[str] = (
     text = edited(text, sorted((tick.start, tick.end, "") for tick in gone))
     heads = tuple(f"- {page}: " for page in pages)
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(heads)) if heads else text
+
+
+# --- as the journals have it ---------------------------------------------------------------------------------------
+
+# the events that were undone; an undoing that was undone itself does not count
+UNDONE = "(SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A proposal as the journals have it.
+
+    Attributes:
+        data: Its record as JSON, which is read only where somebody looks at it: one may name hundreds of pages.
+        by: The process that made it.
+        at: When it was made, or got its line after it had waited; ISO 8601.
+        how: How it was decided (see `ProposalDecided`), or `undone` with the event that made it; "" for undecided.
+    """
+
+    data: str
+    by: str
+    at: str
+    how: str
+
+    @cached_property
+    def record(self) -> Record:
+        """What is done is decided by this, not by the line in `review.md`."""
+        return Record.from_json(json.loads(self.data))
+
+
+def asked_before(store: Store) -> dict[str, Asked]:
+    """Return every proposal that the journals of all devices have, by id, oldest first."""
+    store.projection.follow()
+    asked: dict[str, Asked] = {}
+    # what a person decided holds, also where another device noted later that nobody did
+    rows = store.projection.query(
+        f"""SELECT id, at, by, data, coalesce(
+            (SELECT how FROM decisions WHERE proposal = id ORDER BY how = 'lapsed', event DESC LIMIT 1),
+            CASE WHEN event IN {UNDONE} THEN 'undone' ELSE '' END) FROM proposals ORDER BY event"""
+    )
+    for name, at, by, data, how in rows:
+        by = asked[name].by if name in asked else by
+        asked[name] = Asked(data, by, at, how)
+    return asked
+
+
+def lapses(proposal: Record) -> bool:
+    """Return whether a line that nobody decides goes in time, with nothing done.
+
+    What is hidden until a person decides stays hidden then. Another wish of theirs waits for them, and so does another
+    device's version, which is nowhere else.
+    """
+    if isinstance(proposal, events.ForgetProposal):
+        return bool(proposal.is_hiding or proposal.deleted)
+    return _is_limited(proposal)
+
+
+def asking(store: Store, proposals: Iterable[Record]) -> tuple[Records, list[events.Change]]:
+    """Return proposals as the journal is to have them, with the change that gives each its line in `review.md`.
+
+    Of those that no person asked for only so many get one that `review.max_new` undecided ones are new within seven
+    days: first what a second reader held back, then what would destroy, then the others in their order. The rest waits.
+    """
+    if not (proposals := list(proposals)):
+        return (), []
+    asked = asked_before(store)
+    limited = sorted(filter(_is_limited, proposals), key=lambda each: (not each.reason, kind_of(each) != "forget"))
+    late = {each.id for each in limited[room_for(store, asked) :]}
+    records = tuple(replace(each, waits=each.id in late) for each in proposals)
+    shown = [each for each in records if not each.waits]
+    left = {name for name, each in asked.items() if not each.how and each.record.waits} | late
+    n_waiting = len(left.difference(each.id for each in shown))
+    return records, review_change(store.tree, lambda text: with_proposals(text, shown, n_waiting))
+
+
+def room_for(store: Store, asked: dict[str, Asked]) -> int:
+    """Return how many further proposals may get their line now."""
+    since = iso(store.clock.now() - timedelta(days=7))
+    recent = [each.record for each in asked.values() if not each.how and each.at > since and not each.record.waits]
+    return max(0, store.settings.review.max_new - len(list(filter(_is_limited, recent))))
+
+
+def _is_limited(proposal: Record) -> bool:
+    """Return whether a proposal may have to wait: no person asked for it, and all it is about stands elsewhere."""
+    return not proposal.is_wish and not isinstance(proposal, events.CopyProposal)

@@ -297,41 +297,34 @@ class Answered:
         previous: str | None = self._projection.value(sql, exchange)
         return previous
 
-    def is_undelivered(self, exchange: str) -> bool:
-        """Return whether an exchange has no outcome yet (no process handled it) and this device is to handle it."""
-        return bool(self._undelivered_lines("event = ?3", exchange))
-
     def has_outcome(self, exchange: str) -> bool:
         """Return whether a journal has an outcome of an exchange."""
         return bool(self._projection.value("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
-    def undelivered(self, own_until: str = _LAST) -> list[Event]:
-        """Return the events of exchanges that have no outcome yet and that this device is to handle.
+    def undelivered(self, own_until: str = _LAST, exchange: str = "") -> list[Event]:
+        """Return the events of exchanges without an outcome (no process handled them), oldest first.
+
+        They are those of the devices that this one handles: all where `active_device` names it, else its own. Those of
+        another device are left out until their files are here, which may arrive after its journal.
 
         Args:
             own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
                 handling them.
-        """
-        lines = self._undelivered_lines("(exchanges.at <= ?3 OR exchanges.device != ?2)", own_until)
-        return [from_line(line.encode()) for line in lines]
-
-    def _undelivered_lines(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of exchanges without outcome for which a SQL condition holds, oldest first.
-
-        They are those of the devices that this one handles: all where `active_device` names it, else its own. Those of
-        another device are left out until their files are here, which may arrive after its journal.
+            exchange: The id of the only exchange that is asked about; "" for all.
         """
         # `lines` has those exchanges alone that have no outcome
-        sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
-                  WHERE (?1 OR exchanges.device = ?2) AND {where} ORDER BY event"""
-        is_for_all = self._store.settings.active_device == self._device
-        lines = []
-        for device, line in self._projection.query(sql, "1" if is_for_all else "0", self._device, *values):
-            what = from_line(line.encode()).what
+        sql = """SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
+            WHERE (?1 OR exchanges.device = ?2) AND (exchanges.at <= ?3 OR exchanges.device != ?2) AND ?4 IN ('', event)
+            ORDER BY event"""
+        own, found = self._device, list[Event]()
+        is_for_all = "1" if self._store.settings.active_device == own else "0"
+        for device, line in self._projection.query(sql, is_for_all, own, own_until, exchange):
+            event = from_line(line.encode())
+            what = event.what
             paths = [path for path in (what.prompt, what.response) if path] if isinstance(what, ExchangeEvent) else []
-            if device == self._device or all(self._store.tree.absolute(path).is_file() for path in paths):
-                lines.append(line)
-        return lines
+            if device == own or all(self._store.tree.absolute(path).is_file() for path in paths):
+                found.append(event)
+        return found
 
     def response_target(self, prompt: prompts.Prompt) -> Target:
         """Return the path for a prompt's answer and the content of the file that is there now.
@@ -544,13 +537,13 @@ class FiledExchanges:
     """
 
     def __init__(self, store: Store) -> None:
+        self._store, self._projection = store, store.projection
         self._undone = json.dumps(list(undone_events(store)))
-        self._projection, self._withheld = store.projection, Withheld(store).exchanges
 
     @property
     def waiting(self) -> list[str]:
         """Ids of the exchanges that were filed and not consolidated, oldest first; those that are hidden wait on."""
-        return self._exchanges("filings", f"is_filed AND {_NOT_DONE}", self._withheld)
+        return self._exchanges("filings", f"is_filed AND {_NOT_DONE}", Withheld(self._store).exchanges)
 
     @property
     def without_model(self) -> list[str]:
@@ -567,7 +560,7 @@ class FiledExchanges:
         is_gone = f"""EXISTS (SELECT 1 FROM filings gone
             WHERE gone.exchange = it.exchange AND gone.is_gone AND gone.event NOT IN {_UNDONE})"""
         where = f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {_IS_REVISED}"
-        return self._exchanges("filings", where, self._withheld)
+        return self._exchanges("filings", where, Withheld(self._store).exchanges)
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -634,9 +627,10 @@ def waiting_events(store: Store) -> WaitingExchanges:
     """Return the oldest exchanges that wait to be consolidated, at most `MAX_WAITING`."""
     waiting = FiledExchanges(store).waiting
     ids = waiting[:MAX_WAITING]
-    events = exchanges_in_pages(store, ids)
-    removed = [exchange for exchange in ids if exchange not in events]
-    return WaitingExchanges(sorted(events.values(), key=said_at), removed, len(waiting) > len(ids))
+    found = exchanges_in_pages(store, ids)
+    removed = [exchange for exchange in ids if exchange not in found]
+    events = sorted((event for _, event in found.values()), key=said_at)
+    return WaitingExchanges(events, removed, len(waiting) > len(ids))
 
 
 def said_at(event: StmEvent) -> tuple[str, str]:
@@ -644,31 +638,33 @@ def said_at(event: StmEvent) -> tuple[str, str]:
     return event.at, event.id
 
 
-def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, StmEvent]:
-    """Return exchanges as their pages have them now, by id; those that are on no page any more are left out."""
-    exchanges = FiledExchanges(store)
-    events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
-    if any(exchange not in events for exchange in ids):  # a person may have moved their page
-        tree = store.tree
-        paths = tree.scan(tree.long_term / "events", tree.archive)
-        events |= _exchanges_on_pages(store, paths, [exchange for exchange in ids if exchange not in events])
-    return events
+def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, tuple[str, StmEvent]]:
+    """Return exchanges by id, each as its page has it now, behind the path of the page; none for those on no page."""
+    filed = FiledExchanges(store)
+    found = exchanges_on_pages(store, {filed.page_of(exchange) for exchange in ids} - {""}, ids)
+    if left := [exchange for exchange in ids if exchange not in found]:  # a person may have moved their page
+        paths = store.tree.scan(store.tree.long_term / "events", store.tree.archive)
+        found |= exchanges_on_pages(store, sorted(paths), left)
+    return found
 
 
-def _exchanges_on_pages(store: Store, paths: Collection[str], ids: Collection[str]) -> dict[str, StmEvent]:
-    """Return the exchanges with these ids that are on these pages, by id.
+def exchanges_on_pages(store: Store, paths: Collection[str], ids: Collection[str]) -> dict[str, tuple[str, StmEvent]]:
+    """Return the exchanges with these ids that are on these pages, by id, each behind the path of its page.
 
     All of a page are private where its front matter says so or cannot be parsed.
     """
-    exchanges: dict[str, StmEvent] = {}
+    exchanges: dict[str, tuple[str, StmEvent]] = {}
     for path in paths:
         text = store.read_text(path) or ""
+        if not any(exchange in text for exchange in ids):
+            continue
         try:
             meta, offset = split(text, path)
         except FormatError:
             meta, offset = {"private": True}, 0
         events = (placed.event for placed in find_events(text, offset) if placed.event.id in ids)
-        exchanges |= {each.id: replace(each, is_private=is_private(meta) or each.is_private) for each in events}
+        private = is_private(meta)
+        exchanges |= {each.id: (path, replace(each, is_private=private or each.is_private)) for each in events}
     return exchanges
 
 

@@ -21,12 +21,11 @@ from typing import TypeAlias
 from brainiac.clock import parse_iso
 from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, NoteMerged, PathKind, content_hash, create, update
-from brainiac.storage.copies import has_copy
 from brainiac.storage.files import read_bytes
 from brainiac.storage.projection import FileState
-from brainiac.storage.review import differences_change
 from brainiac.storage.transactions import Intent, Step, Transactions
-from brainiac.storage.versions import Difference, Merge, merge
+from brainiac.storage.versions import Difference, Merge, differences_change, merge
+from brainiac.tree import Tree, original_of, possible_original
 
 MAX_BYTES = 2_000_000  # merging takes seconds beyond this; such files are left as the person saved them
 REST_SECONDS = 10  # an editor may hold a file open that we replaced, and write into it, for so long
@@ -70,7 +69,7 @@ class ConcurrentSaves:
         """
         base = self._base_of(state.versions, save)
         # where a copy lies beside the file, a sync tool put another device's version there: no editor's save
-        if base is None or has_copy(self._tree, state.path, state.hash):
+        if base is None or _has_copy(self._tree, state.path, state.hash):
             return False
         kind, ours = self._tree.kind_of(state.path), self._transactions.text_of(state.hash)
         former = self._transactions.kept_text(base)
@@ -278,3 +277,20 @@ def age_ns(path: Path) -> int:
 def nonblank_lines(text: bytes) -> set[bytes]:
     """Return the lines of a text that are not blank, without the white space around them."""
     return {line.strip() for line in text.split(b"\n")} - {b""}
+
+
+def _has_copy(tree: Tree, path: str, digest: str) -> bool:
+    """Return whether a conflict copy of a file stands beside it that has a certain content.
+
+    Args:
+        tree: The brain's folder.
+        path: The file, relative.
+        digest: The content hash.
+    """
+    file = tree.absolute(path)
+    with suppress(OSError):
+        for beside in file.parent.iterdir():
+            is_copy = original_of(beside.name) == file.name or possible_original(beside.name, {file.name})
+            if is_copy and (content := read_bytes(beside)) is not None and content_hash(content) == digest:
+                return True
+    return False

@@ -18,8 +18,7 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind, TreeTidied, content_hash
 from brainiac.formats.markdown import PRIVATE, decode_text, format_link, newline_of, one_line
 from brainiac.storage.causes import paths_now
-from brainiac.storage.proposals import asked_before
-from brainiac.storage.review import decisions_in, find_ticks
+from brainiac.storage.review import asked_before, decisions_in, find_ticks
 from brainiac.storage.store import Store
 from brainiac.storage.versions import merge
 from brainiac.text.dates import dates_in

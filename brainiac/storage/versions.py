@@ -21,12 +21,15 @@ from typing import Any, Literal
 from merge3 import Merge3
 
 from brainiac.errors import FormatError
-from brainiac.events import PathKind
+from brainiac.events import Change, PathKind, write
 from brainiac.formats import markdown
+from brainiac.formats.discretion import Audience
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.page import Statement, new_block_id, read_units
+from brainiac.formats.page import Statement, audience_of, new_block_id, read_units
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
+from brainiac.storage.files import read_bytes
+from brainiac.tree import Tree
 
 _META_KEY = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#:\-\[{][^:\n]*):(?:\s|$)")
 _PROPOSAL = re.compile(r"<!-- proposals?: (\S[^\n]*?) -->[ \t]*$", re.MULTILINE)
@@ -39,6 +42,19 @@ _COUNTED = frozenset({"reinforcement_count"})
 _AFTER_ALL_DATES = "~"
 _WITHOUT_ID = frozenset({"line", "item"})  # units that are known by their text: a changed one is another one
 _MAX_COMPARED = 2_000_000  # characters of one unit; comparing its lines takes seconds beyond this
+_MAX_SHOWN = 300  # characters of a text in a line about two
+# as `differences_change` writes it
+_DIFFERS = re.compile(
+    r"^- (?!\[)(?P<path>\S[^\n]*?): [^\n]*?(?: changed it, and )"
+    r"(?:both stand; keep what holds: `(?P<kept>[^\n]*?)` or `(?P<other>[^\n]*)`)?[^\n]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+EMPTY_REVIEW = """\
+# Review
+
+What Brainiac would like to do and may not. Put an `x` into a box to have it done, a `-` to decline; save the file.
+
+"""
 
 Key = tuple[str, ...]
 
@@ -637,3 +653,69 @@ def _parsed(block: str) -> dict[str, Any] | None:
 def _commented(lines: Iterable[str]) -> str:
     """Return lines as comments of YAML."""
     return "".join(f"# {line}\n" for line in lines)
+
+
+# --- what a person may want to decide, in `memory/review.md` -------------------------------------------------------
+
+
+def differences_change(tree: Tree, path: str, merged: Merge, who: str) -> list[Change]:
+    """Return the change that adds a line to `review.md` for each two texts that both stand in a merged file, if any.
+
+    The lines are alike on every device that merges the same two versions.
+
+    Args:
+        tree: The brain's places.
+        path: The merged file; of `review.md` itself nothing is said.
+        merged: It. A difference without a `kept` text is a sentence.
+        who: Who changed the same.
+    """
+
+    def with_differences(text: str) -> str:
+        is_private = audience_of(markdown.decode_text(merged.text)) > Audience.ANYONE
+        for difference in merged.differences:
+            texts = difference.kept, difference.other
+            kept, other = (markdown.one_line(markdown.PRIVATE.sub("", words))[:_MAX_SHOWN] for words in texts)
+            mark = f" {markdown.PRIVATE_MARK}" if is_private or any(map(markdown.PRIVATE.search, texts)) else ""
+            what = f"both stand; keep what holds: `{kept}` or `{other}`" if difference.kept else other
+            line = f"- {path}: {who} changed it, and {what}{mark}\n"
+            if line not in text:
+                text += ("" if text.endswith("\n") else "\n") + line
+        return text
+
+    return review_change(tree, with_differences) if merged.differences and path != tree.relative(tree.review) else []
+
+
+def review_change(tree: Tree, with_lines: Callable[[str], str]) -> list[Change]:
+    """Return the change of `review.md` by a function that adds lines to its text; none where they stand there."""
+    content = read_bytes(tree.review)
+    before = None if content is None else markdown.decode_text(content)
+    after = with_lines(EMPTY_REVIEW if before is None or not before.strip() else before)
+    return [] if after == before else [write(tree.relative(tree.review), content, after)]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A line in `review.md` on two texts that both stand in a file.
+
+    Attributes:
+        path: The file.
+        texts: The two, on one line each and cut where they are long; none for a sentence.
+        start: Offset of the line in the text; `text[start:end]` is the line with its end.
+        end: See `start`.
+    """
+
+    path: str
+    texts: tuple[str, ...]
+    start: int
+    end: int
+
+    def is_of(self, number: int, line: str) -> bool:
+        """Return whether a line of the file is one of the texts."""
+        return markdown.one_line(markdown.PRIVATE.sub("", line.strip()))[:_MAX_SHOWN] == self.texts[number]
+
+
+def find_differences(text: str) -> list[Standing]:
+    """Return the lines of `review.md` on what differs between two versions, in order."""
+    lines = _DIFFERS.finditer(text)
+    found = ((line, tuple(filter(None, (line["kept"], line["other"])))) for line in lines)
+    return [Standing(line["path"], texts, line.start(), line.end()) for line, texts in found]

@@ -20,6 +20,7 @@ from brainiac.formats.markdown import edited, find_events, without_link_targets
 from brainiac.formats.page import read_units
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
+from brainiac.storage.review import UNDONE
 from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.storage.store import Store
 
@@ -143,11 +144,9 @@ def hiding_proposals(store: Store) -> list[tuple[str, ForgetProposal]]:
     That of a deleted page that was put back is none of them.
     """
     store.projection.follow()
-    # an undoing that was undone itself does not count
     rows = store.projection.query(
-        """SELECT event, data FROM proposals WHERE is_hiding
-        AND id NOT IN (SELECT proposal FROM decisions WHERE how != 'lapsed')
-        AND event NOT IN (SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"""
+        f"""SELECT event, data FROM proposals WHERE is_hiding AND event NOT IN {UNDONE}
+        AND id NOT IN (SELECT proposal FROM decisions WHERE how != 'lapsed')"""
     )
     proposals = [(event, ForgetProposal.from_json(json.loads(data))) for event, data in rows]
     return [row for row in proposals if not (row[1].deleted and store.tree.absolute(row[1].path).exists())]

@@ -32,7 +32,6 @@ from brainiac.verbs.reading import (
     Listing,
     Matches,
     Page,
-    Reason,
     briefing,
     fetch,
     list_folder,
@@ -161,7 +160,7 @@ def since_then(memory: Brain, result: Any, caller: Caller = PERSON) -> dict[str,
     match result:
         case Matches(matches=matches):
             paths, words = [match.hit.path for match in matches], [match.hit.text for match in matches]
-        case Page(id=path) | Reason(why=Why(path=path)):
+        case Page(id=path) | Why(path=path):
             paths = [path]
         case Listing(entries=entries):
             paths = [entry.id for entry in entries]

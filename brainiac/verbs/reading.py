@@ -545,25 +545,6 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
 # --- why -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reason(Result):
-    """Why a page or statement is in memory.
-
-    Attributes:
-        why: Its statements, each with the operations and exchanges that made it.
-        fresh: Whether the journals were read just now.
-        cursor: For the next statements; "" at the end.
-    """
-
-    why: Why
-    fresh: bool = True
-    cursor: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values for JSON."""
-        return asdict(self.why) | {"fresh": self.fresh, "cursor": self.cursor or None}
-
-
 def why(
     brain: Brain,
     name: Annotated[str, Field(alias="id", description=f"{ID}, or a statement in its own words")],
@@ -571,7 +552,7 @@ def why(
     max_tokens: MaxTokens | None = None,
     cursor: Cursor = "",
     caller: Caller = PERSON,
-) -> Reason:
+) -> Why:
     """Explain a memory (path, uuid, title) or a statement (block id, text) down to the words that were typed.
 
     Use when asked where a fact comes from: the chain from a statement back to the words that were said.
@@ -589,7 +570,7 @@ def why(
     """
     refresh(brain)
     if caller.is_person:
-        return Reason(explain(brain, name))
+        return explain(brain, name)
     try:
         explanation = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
     except (FormatError, UserError):
@@ -601,8 +582,8 @@ def why(
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
     exchanges = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    part_shown = replace(explanation, title=safe_line(explanation.title), chains=chains, said=exchanges)
-    return Reason(part_shown, cursor=_cursor_after(end, len(parts), name))
+    title, cursor = safe_line(explanation.title), _cursor_after(end, len(parts), name)
+    return replace(explanation, title=title, chains=chains, said=exchanges, cursor=cursor)
 
 
 def _fenced_chain(chain: Chain) -> Chain:

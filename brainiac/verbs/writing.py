@@ -28,7 +28,7 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_one, capture_one
 from brainiac.storage.database import read_run_state
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.proposals import asked_before, asking
+from brainiac.storage.review import asked_before, asking
 from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify

@@ -18,8 +18,7 @@ from brainiac.events import ReviewSettled
 from brainiac.formats.markdown import without_link_targets
 from brainiac.history.devices import require_active
 from brainiac.storage.causes import MIN_ID_PART
-from brainiac.storage.proposals import Asked, asked_before, lapses
-from brainiac.storage.review import SECTIONS, find_ticks, kind_of
+from brainiac.storage.review import SECTIONS, Asked, asked_before, find_ticks, kind_of, lapses
 from brainiac.terminal import say
 
 from .run import organize as run

@@ -32,7 +32,7 @@ from brainiac.llm.schemas import OrganizeRequest, Proposal, Proposals
 from brainiac.storage.files import locked
 from brainiac.storage.links import Draft, Folders, shortened, title_of_folder
 from brainiac.storage.pages import INDEX, PageSet
-from brainiac.storage.proposals import Records, asked_before, asking
+from brainiac.storage.review import Records, asked_before, asking
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 

@@ -23,8 +23,17 @@ from brainiac.history.why import folded
 from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Draft, Mentions
 from brainiac.storage.pages import PageSet, linked_path
-from brainiac.storage.proposals import UNDONE, asked_before, asking, lapses, room_for
-from brainiac.storage.review import decisions_in, find_ticks, with_proposals, without_proposals
+from brainiac.storage.review import (
+    UNDONE,
+    asked_before,
+    asking,
+    decisions_in,
+    find_ticks,
+    lapses,
+    room_for,
+    with_proposals,
+    without_proposals,
+)
 from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
 from .run import ATTEMPTS, NAME, Action, carry_out, derive_manifests, folders_of, organize, text_digest

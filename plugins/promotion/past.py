@@ -132,8 +132,8 @@ class CatchUp:
         """Yield exchanges as their pages have them by now, a few pages at once."""
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]
-            events = exchanges_in_pages(self._brain, part)
-            yield from (events[exchange] for exchange in part if exchange in events)
+            found = exchanges_in_pages(self._brain, part)
+            yield from (found[exchange][1] for exchange in part if exchange in found)
 
     def _windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""

@@ -32,7 +32,7 @@ from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.files import locked
 from brainiac.storage.links import LinkOrigins, with_rooted_links
-from brainiac.storage.proposals import Records, asking
+from brainiac.storage.review import Records, asking
 from brainiac.storage.said import FiledExchanges, WaitingExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 from brainiac.text.tokens import coverage, ends_as_question, likeness, words

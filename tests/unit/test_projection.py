@@ -127,7 +127,7 @@ class ProjectionMachine(RuleBasedStateMachine):
             data |= {"is_extracted": is_extracted, "items": ["i"], "thoughts": "t"}
             data |= {"supersedes": self.exchange(revised)} if revised else {}
             brain.record("exchange-reflected", by="x", data=data)
-        assert not brain.answered.is_undelivered(exchange)
+        assert not brain.answered.undelivered(exchange=exchange)
 
     @rule(kind=st.sampled_from(["exchanges-filed", "memory-promoted"]), index=indices, page=pages)
     def filed(self, kind: str, index: int, page: str) -> None:

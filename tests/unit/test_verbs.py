@@ -208,7 +208,7 @@ def test_why_through_a_door_shows_the_words_typed(brain: Brain) -> None:
     """A page's statements as quoted data, in parts."""
     assert UUID
     reason = verbs.why(brain, PORTLAND, caller=DOOR)
-    assert ["> User lives in Portland, since 2020."] == [chain.text for chain in reason.why.chains]
+    assert ["> User lives in Portland, since 2020."] == [chain.text for chain in reason.chains]
 
 
 def test_a_briefing_fits_its_budget(brain: Brain) -> None:

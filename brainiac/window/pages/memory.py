@@ -25,7 +25,7 @@ KINDS = {
 def why(visit: Visit) -> Mapping[str, Any]:
     """Return what a memory rests on."""
     name = visit.need("name")
-    return {"why": verbs.why(visit.brain, name).why, "name": name}
+    return {"why": verbs.why(visit.brain, name), "name": name}
 
 
 def wrong(visit: Visit) -> Mapping[str, Any]:

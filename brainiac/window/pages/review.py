@@ -18,9 +18,9 @@ from brainiac.events import FileChange
 from brainiac.formats.markdown import edited, without_link_targets
 from brainiac.history.forget import Target
 from brainiac.storage.causes import undone_events
-from brainiac.storage.proposals import asked_before
-from brainiac.storage.review import SECTIONS, decisions_in, find_differences, find_ticks, kind_of
+from brainiac.storage.review import SECTIONS, asked_before, decisions_in, find_ticks, kind_of
 from brainiac.storage.statements import text_hash
+from brainiac.storage.versions import find_differences
 from brainiac.window.frame import Done, Page, Visit
 from brainiac.window.pages.memory import plan_of
 
