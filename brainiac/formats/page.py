@@ -34,6 +34,12 @@ _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*\r?\n?")
 _MARKER = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _ANY_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
+# a statement with its id, and an unindented line below it, which Markdown takes for more of it
+_MELTING = re.compile(
+    r"^(?P<above>.*[ \t]\^[A-Za-z0-9-]+[ \t]*\n)"
+    r"(?P<line>(?!(?:[-*+]|\d{1,9}[.)]|#{1,6})(?:[ \t]|$)|[>|]|```|~~~|---|<!--)\S.*)",
+    re.MULTILINE,
+)
 _RETIRED = re.compile(
     r"~~(?P<text>.*)~~ \((?:until|(?P<since>\S+) –) (?P<until>\S+?)(?:; replaced by \^(?P<successor>[A-Za-z0-9-]+))?\)",
     re.DOTALL,
@@ -157,6 +163,24 @@ def _statement_from(lines: list[re.Match[str]], marker: int, section: str, is_hi
         said_on=day_link["day"] if day_link else "",
         said_at=day_link["target"] if day_link else "",
     )
+
+
+def set_apart(text: str, former: str) -> tuple[str, list[str]]:
+    """Return a text with a blank line below each statement under which somebody wrote a line of its own, and these.
+
+    Args:
+        text: As it was edited, with `\\n` ends.
+        former: As it was before; what melted into a statement there stays as it is.
+    """
+    had, lines = "\n" + former.replace("\r\n", "\n") + "\n", list[str]()
+
+    def apart(match: re.Match[str]) -> str:
+        if f"\n{match[0]}\n" in had:
+            return match[0]
+        lines.append(match["line"])
+        return f"{match['above']}\n{match['line']}"
+
+    return _MELTING.sub(apart, text), lines
 
 
 def statement_line(text: str, block_id: str, marker: str = "-") -> str:

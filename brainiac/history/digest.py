@@ -39,6 +39,7 @@ FORGOTTEN_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "ite
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
+PAGES = frozenset({events.PathKind.MEMORY, events.PathKind.ARCHIVED})
 KINDS = (
     events.MemoryPromoted,
     events.MemoryOrganized,
@@ -67,7 +68,7 @@ class DigestLine:
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
         statement: The name of the statement, `path#^block`, by which `brainiac undo` takes back this line alone; ""
             where another one holds instead or it ended since, and for what is no statement.
-        is_part: Whether to undo the event would take back other lines too, as for the event of a run.
+        is_part: Whether to undo the event would take back more than this line, as for the event of a run.
     """
 
     at: str
@@ -364,11 +365,18 @@ class _Reader:
             places = on_page.path, on_page.title
             line = DigestLine(event.at, what, new_text.text, former_text.text, *places, event=event.id)
             is_edited = new_text.statement is not None and text_hash(new_text.statement.text) != row.hash
-            # a run did more; a correction or a tick changed this statement alone: its event is the name for undo
-            is_part = isinstance(event.what, events.MemoryPromoted | events.StatementsEnded)
+            # where a correction or a tick changed this statement alone, its event is the name for undo
+            is_part = self._is_run(event)
             statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
             reason = "edited by hand since" if is_edited else f"since {row.valid_until}" if what == "over" else ""
             self._tell(replace(line, reason=reason, statement=statement, is_part=is_part))
+
+    def _is_run(self, event: Event) -> bool:
+        """Return whether an event did more than one thing, or may have."""
+        rows = getattr(event.what, "statements", ())
+        pages = [change for change in event.changes if self._store.tree.kind_of(change.path) in PAGES]
+        is_one = len(pages) < 2 and sum(row.operation in ("NEW", "UPDATE", "DELETE") for row in rows) < 2
+        return not is_one or isinstance(event.what, events.MemoryPromoted | events.StatementsEnded)
 
     def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:
         """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
@@ -425,7 +433,8 @@ class _Reader:
             page = self._pages.get(change.path)
             if change.op == "move" and page is not None:
                 places = change.path, change.source or "", page.path, page.title
-                self._tell(None if page.is_private else DigestLine(event.at, "moved", *places, event=event.id))
+                line = DigestLine(event.at, "moved", *places, event=event.id, is_part=self._is_run(event))
+                self._tell(None if page.is_private else line)
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

@@ -196,6 +196,14 @@ class Exchanges:
             return None
         return replace(whole, user=redact(self._brain, whole.user), ai=redact(self._brain, whole.ai))
 
+    def standing(self, exchange: str) -> tuple[Said, str] | None:
+        """Return an exchange, and the file of memory that has it ("" for none); None where nothing of it stands."""
+        if forgotten_at(self._brain, exchange):
+            return None
+        path = self._find_in_memory(exchange)[0]
+        is_there = path or self._brain.read(self.path_of(exchange)) is not None
+        return (self.said(exchange), path) if is_there else None
+
     def in_memory(self, exchange: str) -> StmEvent | None:
         """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
         return self._find_in_memory(exchange)[1]

@@ -29,7 +29,7 @@ from brainiac.formats.index_page import MANIFEST, RELATED
 from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, audience_of, parse_memory, shareable_text
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
+from brainiac.history.digest import FORGOTTEN_PARTS, PAGES, count_forgotten, write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages, path_named
 from brainiac.llm.offline import FIXED
@@ -64,7 +64,6 @@ MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
 _MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
 _WHOLE = frozenset({events.PathKind.PROMPT, events.PathKind.CAPTURE, events.PathKind.RESPONSE, events.PathKind.ERROR})
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-PAGES = frozenset({events.PathKind.MEMORY, events.PathKind.ARCHIVED})
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")

@@ -38,9 +38,10 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, undone_events
 from brainiac.storage.links import Edits
+from brainiac.storage.review import asked_before, with_proposals, without_proposals
 from brainiac.storage.said import check_gone, meant_by
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
-from brainiac.storage.versions import merge
+from brainiac.storage.versions import merge, review_change
 from brainiac.text.tokens import coverage, pieces
 
 _MAX_SHOWN, _MAX_LINES = 80, 3  # characters of a line, and lines, of those in the way of undoing
@@ -198,6 +199,14 @@ def _plan_reversal(brain: Brain, event: Event, *, is_alone: bool = True) -> Undo
             undoing.obstacles.append(Obstacle(change.path, what, "nothing can bring it back"))
         else:
             undoing.changes += [reversal] if reversal else []
+    if isinstance(event.what, events.ProposalDecided) and event.what.how == "declined":  # it is asked again
+        name = event.what.proposal
+        records = [asked.record] if (asked := asked_before(brain).get(name)) else []
+
+        def asked_again(text: str) -> str:  # a box that was ticked for several names it no longer
+            return with_proposals(without_proposals(text, {name}).replace(f" {name}", ""), records)
+
+        undoing.changes += review_change(brain.tree, asked_again)
     if isinstance(event.what, events.ExchangeEvent):
         forgetting = plan_forget(brain, Target((event.id,)), keeps_prompts=True)
         own = {change.path for change in event.changes}

@@ -13,7 +13,7 @@ import posixpath
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -250,14 +250,15 @@ class _Site:
             return self.notice("This form has no valid token; reload the page.", 403)
         back = urlsplit(given.pop("back", "/"))
         path = back.path if back.path in self._paths else "/"  # never to another site
+        anchor = f"#{quote(given.pop('anchor', ''))}".rstrip("#")  # where on the page the form stood
         done = await in_thread(self._carry_out, action, self._visit(request, path, given))
         query = dict(parse_qsl(back.query)) if path == back.path else {}
         to = urlsplit(done.to or ("" if done.is_problem else given.get("from", "")))
         if to.path in self._paths:
-            path, query = to.path, dict(parse_qsl(to.query))
+            path, query, anchor = to.path, dict(parse_qsl(to.query)), ""
         if done.message:
             query["said"] = self.desk.keep(done)
-        return RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
+        return RedirectResponse(path + (f"?{urlencode(query)}" if query else "") + anchor, 303)
 
     def _carry_out(self, action: Action, visit: Visit) -> Done:
         try:

@@ -24,8 +24,11 @@ MAX_CHARACTERS = 20_000
 MAX_COMPARED = 2_000  # words of two texts that are compared word by word; what is longer differs as a whole
 AROUND = 240  # characters that are shown on each side of a quote
 PROCESSES = ("core_loop", "reflection", "promotion", "organization", "kernel")  # a person knows them by one name
-_PATH = re.compile(r"`?\b((?:memory|inbox)/[^`\n“”<>]{0,300}?\.md)`?|`([^`\n]{1,200})`")
-_OURS = re.compile(r"[ \t]*<!--.*?-->|[ \t]+\^[0-9a-z]{4,6}(?=[ \t]*$)", re.MULTILINE)  # ids and marks
+_PATH = re.compile(r"`?\b((?:memory|inbox)/[^`\n“”<>]{0,300}?\.md)`?|`([^`\n]{1,200})`|\b([0-9a-f-]{36})(?=: “)")
+_UNDO = re.compile(r"brainiac undo ([0-9a-f-]{36})")
+_OURS = re.compile(  # ids and marks
+    r"[ \t]*<!--.*?-->|[ \t]+\^[0-9a-z]{4,6}(?=[ \t]*$)|; replaced by \^[A-Za-z0-9-]+(?=\))", re.MULTILINE
+)
 # what turns the direction of the text after it, or is seen by nobody: shown, so that nothing is disguised by it
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
@@ -72,7 +75,7 @@ def who(by: str) -> str:
 
 
 def titled(text: str, title_of: Callable[[str], str], *, is_linked: bool = True) -> Markup:
-    """Return a sentence with each page of memory by its title instead of its path, and code as code.
+    """Return a sentence with pages of memory by title instead of path, events as links, and code as code.
 
     Args:
         text: The sentence.
@@ -82,12 +85,14 @@ def titled(text: str, title_of: Callable[[str], str], *, is_linked: bool = True)
     parts, last = [], 0
     for found in _PATH.finditer(text):
         parts.append(escape(shown(text[last : found.start()])))
-        last, path = found.end(), found[1] or ""
-        name, title = posixpath.basename(path).removesuffix(".md").replace("-", " "), title_of(path)
-        link = Markup("{1}" if path else "<code>{1}</code>")
-        link = Markup('<a href="/page?name={}">{}</a>') if title and is_linked else link
-        shown_name = title or (name if path.startswith("memory/") else path or found[2])
-        parts.append(link.format(quote(path, safe=""), shown(shown_name)))
+        last, path, undo = found.end(), found[1] or "", _UNDO.fullmatch(found[2] or "")
+        event = undo[1] if undo else found[3]
+        name = posixpath.basename(path.removesuffix("/_index.md")).removesuffix(".md").replace("-", " ")
+        name = (title := title_of(path)) or (name if path.startswith("memory/") else path or found[2])
+        # the page of an event shows it, and says what undoing it would do
+        to, name = (f"/run?event={event}", "undo" if undo else "this") if event else (f"/page?name={quote(path)}", name)
+        link = '<a href="{}">{}</a>' if (title or event) and is_linked else "{1}" if path else "<code>{1}</code>"
+        parts.append(Markup(link).format(to, shown(name)))
     return Markup("").join([*parts, escape(shown(text[last:]))])
 
 

@@ -35,6 +35,12 @@ from tests.support.pipeline import eventually
 PORTLAND = "memory/long_term/concrete/portland.md"
 
 
+def is_in_sight(place: Any) -> bool:
+    """Return whether something stands where a person sees it without scrolling."""
+    box, size = place.bounding_box(), place.page.viewport_size
+    return bool(0 <= box["y"] <= size["height"] - box["height"])
+
+
 @with_and_without_script
 def test_what_is_written_is_a_prompt_like_any_other(browser: Any, daemon: Living, script: bool) -> None:
     """It is a file in the inbox; the answer comes to the page with what it rests on, each with why, wrong, forget."""
@@ -69,10 +75,12 @@ def test_what_happened_can_be_taken_back_and_back_again(browser: Any, daemon: Li
         row = visitor.page.locator(".rows li.changed")
         assert "User lives in Oslo." in row.inner_text()
         row.get_by_role("button", name="undo").click()
-        visitor.await_text("Taken back.")
+        visitor.await_text("Taken back: Portland → put right by you: “User lives in Portland, since 2020.” →")
+        assert visitor.page.url.endswith("#h-happened") or script
+        assert is_in_sight(visitor.page.locator(".told"))
         assert first in text.read_text().partition("## History")[0]
         visitor.page.get_by_role("button", name="bring it back: that").click()
-        visitor.await_text("Brought back.")
+        visitor.await_text("Brought back: Portland → put right by you")
         eventually(lambda: second in text.read_text().partition("## History")[0], "the undo undone", SECONDS)
     kinds = [event.kind for event in events_of(daemon.root, StatementCorrected.kind, "event-undone")]
     assert ["statement-corrected", "event-undone", "event-undone"] == kinds
@@ -81,8 +89,13 @@ def test_what_happened_can_be_taken_back_and_back_again(browser: Any, daemon: Li
 @with_and_without_script
 def test_forgetting_shows_its_plan_first(browser: Any, daemon: Living, script: bool) -> None:
     """Nothing is gone until the button is pressed; it stands then among what waits, with its undo."""
+    page = daemon.root / PORTLAND
+    ended = "- ~~User lived in Salem.~~ (2019-01-01 – 2020-01-01; replaced by ^f3k9) ^s1s1\n"
+    page.write_text(f"{page.read_text()}\n## History\n{ended}")
     with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
         visitor.go("/forget?name=memory/long_term/concrete/portland.md")
+        assert "User lived in Salem." in visitor.text()
+        assert "replaced by" not in visitor.text()
         assert "User lives in Portland, since 2020. Portland" in visitor.text()
         assert (daemon.root / PORTLAND).exists()
         visitor.page.get_by_role("button", name="Take it out").click()
@@ -108,8 +121,12 @@ def test_a_task_can_be_ticked_and_forgotten(browser: Any, daemon: Living, script
         assert "dentist" in late.inner_text()
         assert 0 == late.get_by_role("link", name="wrong").count()
         other.get_by_role("button", name="done: buy stamps").click()
-        visitor.await_text("Done.")
+        visitor.await_text("Done: “buy stamps”")
+        assert is_in_sight(visitor.page.locator(".told"))
         assert "[x] buy stamps" in short_term.read_text()
+        visitor.go("/timeline")
+        assert "edited by you in the window" in visitor.text()
+        visitor.go("/")
         late.get_by_role("link", name="forget: call the dentist").click()
         visitor.page.get_by_role("button", name="Take it out").click()
         visitor.await_text("Forgotten.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -65,6 +66,12 @@ def test_status_shows_the_pipeline_the_models_and_what_one_saw(
             assert int(tokens) > 0
             assert float(usd) > 0
             assert 1 == visitor.page.locator("svg.days rect").count()
+            total = visitor.page.get_by_role("row").filter(has=visitor.page.get_by_role("rowheader", name="total"))
+            assert int(total.get_by_role("cell").first.inner_text()) >= 1
+            month = f"{datetime.now(UTC):%Y-%m}"
+            visitor.page.get_by_label("a month").fill(month)
+            visitor.page.locator("#models").get_by_role("button", name="Show").click()
+            assert month == visitor.page.get_by_label("a month").input_value()
             assert "Nothing waits." in visitor.text()
             assert "(this one) last heard of" in visitor.text()
             visitor.page.get_by_role("link", name="What a model sees").click()

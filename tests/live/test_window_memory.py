@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.browser import NARROW, visiting, windowed, with_and_without_script
-from tests.support.living import Living, living_brain
+from tests.support.browser import NARROW, SECONDS, visiting, windowed, with_and_without_script
+from tests.support.living import Living, events_of, living_brain
 from tests.support.models import UUID, write_memory
 from tests.support.pipeline import eventually
 
@@ -146,6 +146,25 @@ def test_what_is_added_at_the_end_is_not_history(browser: Any, daemon: Living) -
         assert before.partition("# Mara")[0] == file.read_text().partition("# Mara")[0]
 
 
+def test_a_line_of_its_own_melts_into_no_statement(browser: Any, daemon: Living) -> None:
+    """Typed right below a statement: a paragraph, of which the notice tells; what an editor wrote so before stays."""
+    file, bike = daemon.root / MARA, "- Her bike is green. ^m2\n"
+    file.write_text(file.read_text().replace(bike, f"{bike}- Her boat is new. ^m4\nIt is red.\n"))
+    before = file.read_text()
+    eventually(lambda: MARA in str(events_of(daemon.root, "note-edited")), "the edit", SECONDS)
+    with visiting(browser, daemon.root) as visitor:
+        visitor.go(page_of(MARA) + "&edit=all")
+        place = visitor.page.get_by_label("The whole text")
+        otto = "Otto got a new brass bell.\nIt rings.\n"
+        place.fill(place.input_value().replace(bike, bike + otto))
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("“Otto got a new brass bell.” is a line of its own on the page, no statement")
+        assert "It is red.” is" not in visitor.text()
+        assert before.replace(bike, f"{bike}\n{otto}") == file.read_text()
+        visitor.page.locator(".part", has_text="Her bike is green.").get_by_role("link", name="why").click()
+        assert "Otto" not in visitor.text()
+
+
 @with_and_without_script
 def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, script: bool) -> None:
     """Whoever saves first, the other had loaded the file before: both changes stand, and of one statement that both
@@ -169,7 +188,7 @@ def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, 
         visitor.await_text("Saved.")
         assert ended.replace(b"at the Willamette", b"there") == heron.read_bytes()
         visitor.page.get_by_role("button", name="undo").click()
-        visitor.await_text("Taken back.")
+        visitor.await_text("Taken back: ")
         assert ended == heron.read_bytes()
         visitor.go(page_of(MARA))
         visitor.page.get_by_role("link", name="edit: Her bike").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from brainiac.testing import door
 from tests.support.browser import NARROW, SECONDS, visiting, windowed, with_and_without_script
 from tests.support.living import Living, events_of, living_brain
 from tests.support.models import write_memory
+from tests.support.organized import Scene
 from tests.support.pipeline import eventually
 
 PORTLAND = "memory/long_term/concrete/portland.md"
@@ -74,8 +76,13 @@ def test_what_waits_is_decided_by_keys_alone(browser: Any, daemon: Living) -> No
         eventually(lambda: 2 == len(events_of(daemon.root, "proposal-decided")), "both decisions", SECONDS)
         assert {"User lives in Oslo.", *list(STATEMENTS.values())[1:]} == standing(daemon.root)
         decided = visitor.page.locator("section", has=visitor.page.get_by_role("heading", name="Decided today"))
-        decided.get_by_role("button", name="undo").click()  # it came without a reload
+        # both came without a reload
+        decided.locator("li", has_text="done").get_by_role("button", name="undo").click()
         eventually(lambda: set(STATEMENTS.values()) == standing(daemon.root), "the former wording", SECONDS)
+        decided.locator("li", has_text="left as it was").get_by_role("button", name="undo").click()
+        again = visitor.page.locator(".kind .choice", has_text="green")  # it waits again
+        again.get_by_role("button", name="yes, write it").click()
+        eventually(lambda: "The house has a green door." in standing(daemon.root), "the new wording", SECONDS)
     assert "- [ ]" in (daemon.root / "memory/review.md").read_text()  # what is put off stays
 
 
@@ -138,16 +145,50 @@ def test_a_run_opens_to_its_changes_and_is_undone_after_a_look(browser: Any, dae
         assert "Portland → edited by hand" in by_hand.first.inner_text()
         assert "you said" in answer.inner_text()
         assert 0 == visitor.page.locator(".hand", has_text="I live in Portland.").count()
+        answer.get_by_role("link").click()
+        words = visitor.page.locator("main blockquote").first.inner_text()
+        assert ["I live in Portland.", "Noted."] == words.split("\n\n")[:2]
+        assert "seen:" not in visitor.text().lower()
+        visitor.page.get_by_role("link", name="the conversation").click()
+        assert "I live in Portland." in visitor.text()
+        visitor.page.go_back()
+        visitor.page.get_by_role("link", name="the page that has it").click()
+        assert "I live in Portland." in visitor.text()
+        visitor.go("/timeline")
         by_hand.first.get_by_role("link").click()
         assert ["red"] == visitor.page.locator("[aria-labelledby=h-changes] del").all_inner_texts()
         assert ["blue"] == visitor.page.locator("[aria-labelledby=h-changes] ins").all_inner_texts()
         assert "change back: Portland" in visitor.text()
         assert "blue door" in page.read_text()  # a look alone does nothing
         visitor.page.get_by_role("button", name="undo all of this").click()
-        visitor.await_text("Taken back.")
+        visitor.await_text("Taken back: ")
         assert page.read_text() == former
         visitor.page.get_by_role("button", name="bring it back: that").click()
         eventually(lambda: "blue door" in page.read_text(), "the edit again", SECONDS)
+
+
+@with_and_without_script
+def test_one_line_of_a_run_takes_back_no_run_without_a_look(browser: Any, tmp_path: Path, script: bool) -> None:
+    """Beside what a run did with other things stands no undo but a way to what that would take back."""
+    root = living_brain(tmp_path / "brain")
+    brain = Brain(root)
+    scene = Scene(brain, brain.clock)
+    scene.page("concrete/boats/heron")
+    old = [root / scene.page(f"concrete/past/thing-{number}", days_ago=200) for number in range(3)]
+    brain.observed.adopt()
+    brain.close()
+    subprocess.run([sys.executable, "-m", "brainiac", "--brain", str(root), "organize"], check=True)
+    with windowed(root), visiting(browser, root, java_script_enabled=script) as visitor:
+        visitor.go("/")
+        moved = visitor.page.locator("li.moved")
+        assert 3 == moved.count()
+        assert 0 == moved.get_by_role("button", name="undo").count()
+        moved.first.get_by_role("link", name="undo all of its run").click()
+        assert 3 == visitor.text().lower().count("move back: thing")
+        assert not any(file.exists() for file in old)
+        visitor.page.get_by_role("button", name="undo all of this").click()
+        visitor.await_text("Taken back: memory → organized (1 change)")
+        assert all(file.exists() for file in old)
 
 
 def test_what_stands_in_the_way_is_told_before(browser: Any, daemon: Living) -> None:
@@ -161,7 +202,10 @@ def test_what_stands_in_the_way_is_told_before(browser: Any, daemon: Living) -> 
         visitor.go("/timeline")
         visitor.page.locator(".rows .hand a").last.click()
         visitor.await_text("In the way")
+        assert "brainiac undo" not in visitor.text()
         assert 0 == visitor.page.get_by_role("button", name="undo all of this").count()
+        visitor.page.get_by_role("link", name="undo", exact=True).click()
+        visitor.await_text("grey")  # of what is in the way
 
 
 @with_and_without_script
@@ -187,6 +231,10 @@ def test_the_journal_is_filtered_and_drawn_by_day(browser: Any, daemon: Living, 
         visitor.go("/timeline?day=2001-02-03")
         visitor.page.get_by_role("link", name="the whole month").click()
         assert "February 2001" in visitor.text()
+        visitor.go("/timeline?month=2001-02&kind=prompt-answered&by=you")  # without entries: the filter stays
+        visitor.page.get_by_role("button", name="Show").click()
+        assert "prompt-answered" == visitor.page.get_by_label("Kind").input_value()
+        assert "you" == visitor.page.get_by_label("Author").input_value()
         visitor.go("/timeline?all=1")
         assert "exchange-reflected" in visitor.text()
 
@@ -217,3 +265,8 @@ def test_a_statement_leads_to_the_sentence_that_was_typed(browser: Any, daemon: 
         if script:
             visitor.check_access()
         assert "put right by you" in visitor.text()
+        files = daemon.root.glob("memory/long_term/**/[!_]*.md")
+        page = next(file for file in files if "- My boat is called Crane." in file.read_text())
+        visitor.go(f"/forget?name={page.relative_to(daemon.root)}")
+        assert "stays, word for word: this: “" in visitor.text()
+        assert not re.search("[0-9a-f]{8}-[0-9a-f]{4}-|_index|replaced by|\\^", visitor.text())

@@ -11,7 +11,8 @@ import pytest
 from brainiac.llm.schemas import PageRef, Purpose
 from brainiac.testing import World, make_brain
 from tests.support.commands import Shell, do
-from tests.support.promotions import ScriptedEngine, operations, set_model, set_sections, tell, with_model
+from tests.support.models import set_sections
+from tests.support.promotions import ScriptedEngine, operations, set_model, tell, with_model
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Any
 from urllib.parse import quote
@@ -16,12 +16,13 @@ from brainiac.events import PathKind, content_hash
 from brainiac.formats.discretion import asks_for_privacy
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import find_events, newline_of
-from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory
+from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory, set_apart
 from brainiac.history import past
 from brainiac.history.exchanges import Said
 from brainiac.history.why import Provenance, Step
 from brainiac.search.documents import Link, LinkGraph, wiki_name
 from brainiac.storage.causes import moment_named
+from brainiac.storage.links import shortened
 from brainiac.window.frame import Done, Page, Visit
 from brainiac.window.words import who
 
@@ -188,14 +189,8 @@ def _edited(memory: Memory | None, text: str, edit: str) -> dict[str, Any]:
     """
     start, end = 0, len(text)
     if edit != "all":
-        found = next(
-            (
-                each
-                for each in (memory.statements if memory else ())
-                if str(each.start) == edit or each.block_id == edit
-            ),
-            None,
-        )
+        statements = memory.statements if memory else ()
+        found = next((each for each in statements if edit in (str(each.start), each.block_id)), None)
         if found is None:
             raise UserError("this statement is not on the page any more")
         start, end = found.own
@@ -214,9 +209,10 @@ def save(visit: Visit) -> Done:
     """Save a page, or one statement of it, as an editor does that loaded the version which the form names."""
     brain, path, base, text = visit.brain, visit.need("path"), visit.need("base"), visit.given.get("text", "")
     brain.tree.confine(path, inside=brain.tree.memory)
-    former = _version(brain, path, base)
+    former, own_lines = _version(brain, path, base), list[str]()
     if "head" in visit.given:
         head, tail = visit.given["head"], visit.given.get("tail", "")
+        text, own_lines = set_apart(text, former or "")
         gap = "" if not tail or text.endswith("\n") else "\n"
         text = f"{head}{text}{gap}{tail}"
     whole = text.replace("\n", newline_of(former)) if former is not None else text
@@ -229,7 +225,9 @@ def save(visit: Visit) -> Done:
         # what follows on further lines belongs to the statement by its indentation
         lines = [text.strip().split("\n")[0], *(f"  {line.strip()}" for line in text.strip().split("\n")[1:])]
         whole = former[:start] + newline_of(former).join(lines) + former[end:]
-    return _save(brain, path, base, whole)
+    done = _save(brain, path, base, whole)
+    told = " “{}” is a line of its own on the page, no statement; begin it with “- ” to make it one."
+    return replace(done, message=done.message + "".join(told.format(shortened(line, 80)) for line in own_lines))
 
 
 def _version(brain: Brain, path: str, base: str) -> str | None:

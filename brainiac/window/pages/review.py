@@ -143,8 +143,8 @@ def _decided(brain: Brain) -> Iterator[dict[str, str]]:
         if cause and not isinstance(cause.what, events.ReviewSettled):  # to forget comes before its decision
             event, cause = cause, brain.journal.find(cause.cause) if cause.cause else None
         is_one_of_many = cause is not None and isinstance(cause.what, events.ReviewSettled)
-        undo = "" if how != "applied" or event.id in undone else event.id
-        if undo and cause is not None and is_one_of_many:
+        undo = event.id if how in ("applied", "declined") and event.id not in undone else ""
+        if undo and how == "applied" and cause is not None and is_one_of_many:
             undo = "" if cause.id in settled else cause.id
             settled.add(cause.id)
         what = without_link_targets(asked[name].record.what) if name in asked else ""
@@ -212,7 +212,7 @@ def save(brain: Brain, *wanted: tuple[Path, Callable[[str], str]]) -> str:
     def commit() -> str:
         before = [(brain.tree.relative(file), brain.read_text(file) or "", function) for file, function in wanted]
         changes = [events.update(path, text, function(text)) for path, text, function in before]
-        return brain.commit(events.NoteEdited(), by="person", changes=changes).id
+        return brain.commit(events.NoteSaved(), by="person", changes=changes).id
 
     event = brain.retry(commit)
     for path in map(brain.tree.relative, dict(wanted)):  # what the daemon calls when an editor saved it

@@ -41,11 +41,10 @@ def _costs(visit: Visit) -> Mapping[str, Any]:
     """Return what models did in the last days, a month or ever: by purpose, and the money of each day or month."""
     brain, month = visit.brain, visit.given.get("month", "")
     days = [brain.midnight(-ago).date().isoformat() for ago in reversed(range(DAYS))]
-    span = f"{DAYS} days"
-    if month == "all":
-        days, span = [], "all that is known"
-    elif re.fullmatch(r"\d{4}-\d\d", month):
-        days, span = [f"{month}-{day:02}" for day in range(1, 32)], month
+    span, is_month = f"{DAYS} days", bool(re.fullmatch(r"\d{4}-\d\d", month))
+    if is_month or month == "all":
+        days = [f"{month}-{day:02}" for day in range(1, 32)] if is_month else []
+        span = month if is_month else "all that is known"
     purposes: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
     by_day = dict.fromkeys(days, 0.0)
     for row in cost_rows(brain, days[0] if days else "", of_all_devices=True):
@@ -56,6 +55,7 @@ def _costs(visit: Visit) -> Mapping[str, Any]:
             sums[place] += number
         day = row.day if days else row.day[:7]
         by_day[day] = by_day.get(day, 0.0) + row.cost_usd
+    total = [sum(column) for column in zip(*purposes.values(), strict=True)]
     most = [max(column) or 1 for column in zip(*purposes.values(), strict=True)]
     table = [
         (purpose, [(number, round(100 * number / top)) for number, top in zip(sums, most, strict=True)])
@@ -68,8 +68,8 @@ def _costs(visit: Visit) -> Mapping[str, Any]:
         for number, (day, usd) in enumerate(by_day.items())
         if usd > 0
     ]
-    width = BAR_WIDTH * len(by_day)
-    return {"table": table, "bars": bars, "dearest": dearest, "height": CHART_HEIGHT, "width": width, "span": span}
+    values = {"table": table, "total": total, "bars": bars, "dearest": dearest, "span": span, "height": CHART_HEIGHT}
+    return values | {"width": BAR_WIDTH * len(by_day), "month": month if is_month else ""}
 
 
 def _seen(visit: Visit) -> Mapping[str, Any]:

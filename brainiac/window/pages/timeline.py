@@ -7,7 +7,6 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -17,15 +16,16 @@ from urllib.parse import urlencode
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import BrainiacError, UserError
+from brainiac.errors import UserError
 from brainiac.events import Event, RecordedChange, kinds_of, present_form
+from brainiac.history.exchanges import Exchanges
 from brainiac.history.sentences import news
 from brainiac.history.undo import plan, plan_all
-from brainiac.library import read_prompt
 from brainiac.storage.causes import came_from, commits_of, undone_events
 from brainiac.storage.journal import Line, from_line
 from brainiac.storage.links import shortened
 from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.pages.today import prompt_of
 from brainiac.window.words import who
 
 MAX_ROWS, MAX_CHANGES, MAX_COMMITS = 60, 40, 100  # that are shown at once; and commits whose undoing is tried out
@@ -91,7 +91,7 @@ def timeline(visit: Visit) -> Mapping[str, Any]:
     until, _, shown = (given.get("until") or end).partition(" ")
     to_skip = n_before = int(shown) if shown.isdecimal() else 0
     entries, counts, by_hand, n_upkeep = list[Entry](), Counter[date](), Counter[date](), 0
-    others = set[tuple[str, str]]()
+    others = {("device", device) for device in _devices(brain)} | {*chosen.items()}  # also in a month without entries
     matches, changed_top = _matcher(brain, chosen), _mark(brain.tree.relative(brain.tree.long_term) + "/")
     undone, more = undone_events(brain), ""
     for line in _lines(brain, _midnight(brain, month), _midnight(brain, following), chosen.get("device", "")):
@@ -123,11 +123,11 @@ def timeline(visit: Visit) -> Mapping[str, Any]:
         for each, column, row in placed
         if each.month == month.month
     ]
-    choices = {name: sorted({value for key, value in others if key == name}) for name in ("kind", "by")}
+    choices = {name: sorted({value for key, value in others if key == name}) for name in ("kind", "by", "device")}
     values = {"day": day, "latest": latest, "month": month, "is_all": is_all, "n_upkeep": n_upkeep, "chosen": chosen}
     values |= {"months": [month - timedelta(days=1), following if following <= visit.now.date() else None]}
     values |= {"picture": picture, "n_weeks": len(weeks), "entries": entries, "more": more, "choices": choices}
-    return values | {"devices": _devices(brain), "link": lambda **changes: _link(given, until="", **changes)}
+    return values | {"link": lambda **changes: _link(given, until="", **changes)}
 
 
 def _day(text: str) -> date | None:
@@ -210,11 +210,9 @@ def _entry(brain: Brain, line: Line, undone: Mapping[str, str], *, is_all: bool,
         return None
     moment = parse_iso(event.at).astimezone(brain.zone)
     at = f"{moment:%H:%M}" if is_day else f"{moment.day} {moment:%B %H:%M}"
-    if isinstance(event.what, events.ExchangeEvent) and (prompt := event.what.prompt):  # by its words, not its file
-        with suppress(BrainiacError):
-            if said := read_prompt(brain, prompt):
-                text = shortened(" ".join(said.text.split()), 160)
-                by = f"said by {said.author.named}" if said.author.named else "you said"
+    if said := prompt_of(brain, event):  # by its words, not its file
+        text = shortened(" ".join(said.text.split()), 160)
+        by = f"said by {said.author.named}" if said.author.named else "you said"
     return Entry(event, line.device, at, text or event.kind, by, is_by_hand, event.id in undone)
 
 
@@ -249,15 +247,19 @@ def run(visit: Visit) -> Mapping[str, Any]:
             "n_commits": len(commits),
         }
     except UserError as error:
-        values |= {"problem": str(error), "brings_back": "" if device else undone_events(brain).get(event.id, "")}
+        brings_back = "" if device else undone_events(brain).get(event.id, "")
+        values |= {"problem": "It is taken back." if brings_back else str(error), "brings_back": brings_back}
+    changes = [change for change in event.changes if change.op != "observe"]
     return values | {
+        "exchange": Exchanges(brain).standing(event.id) if isinstance(event.what, events.ExchangeEvent) else None,
+        "inbox": brain.tree.layout.inbox,
         "event": event,
         "moment": parse_iso(event.at).astimezone(brain.zone),
         "device": device,
         "text": news(brain, event) or event.kind,
         "who": _whose(brain, event)[0],
-        "changes": [_change(brain, change) for change in event.changes[:MAX_CHANGES]],
-        "n_changes": len(event.changes),
+        "changes": [_change(brain, change) for change in changes[:MAX_CHANGES]],
+        "n_changes": len(changes),
         "news": lambda each: news(brain, each),
     }
 

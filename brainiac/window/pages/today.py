@@ -14,15 +14,17 @@ from urllib.parse import quote
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import BrainiacError, FormatError
+from brainiac.errors import BrainiacError
 from brainiac.events import Event
-from brainiac.formats.prompt import CITED, Response, error_path, parse_response
+from brainiac.formats.prompt import CITED, Prompt, Response, error_path, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.health.overview import overview
 from brainiac.history.digest import digest_since
+from brainiac.history.sentences import news
 from brainiac.history.undo import take_back, undo_all
 from brainiac.library import read_prompt
 from brainiac.storage.causes import commits_of, find_event, undone_events
+from brainiac.storage.links import shortened
 from brainiac.storage.today import find_due
 from brainiac.verbs.push import words_of
 from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
@@ -45,7 +47,8 @@ class Row:
         what: What it is, or what happened to it, in a word or two.
         at: When, or when it is due; ISO 8601.
         name: By which `why`, `wrong` and `forget` know it; "" where they do not.
-        undo: What takes it back; "" for nothing.
+        undo: What takes it back, and nothing else; "" for nothing.
+        run: The event that did it with other things, of which a page says first what taking it back would do.
         before: Its former words.
         title: Of its page.
         review: Of a question in `review.md`, the id by which it is decided.
@@ -58,6 +61,7 @@ class Row:
     at: str = ""
     name: str = ""
     undo: str = ""
+    run: str = ""
     before: str = ""
     title: str = ""
     review: str = ""
@@ -195,7 +199,8 @@ def _happened(brain: Brain, since: str, recorded: Iterable[Event]) -> Iterator[R
         name = line.statement or (line.text if line.path else "")
         text = line.text or line.before or line.reason
         what = f"{line.what} {line.reason}" if line.before and not line.text else line.what
-        rows.append(Row(text, what, line.at, name, undo, line.before if line.text else "", line.title))
+        run, before = line.event if line.is_part and not undo else "", line.before if line.text else ""
+        rows.append(Row(text, what, line.at, name, undo, run, before, line.title))
     shown = sorted(filter(None, rows), key=lambda row: row.at, reverse=True)
     yield from shown[:MAX_SHOWN]
     if digest.withheld:
@@ -204,16 +209,16 @@ def _happened(brain: Brain, since: str, recorded: Iterable[Event]) -> Iterator[R
 
 def _said(brain: Brain, event: Event) -> Row | None:
     """Return what was said as a row; None where nothing is left of it."""
-    what = event.what
-    assert isinstance(what, events.ExchangeEvent)
-    try:
-        prompt = read_prompt(brain, what.prompt) if what.prompt else None
-    except FormatError:
-        prompt = None
-    if prompt is None:
-        return None
-    done = "noted" if isinstance(what, events.NoteCaptured) else "said"
-    return Row(prompt.text, done, event.at, event.id, event.id)
+    done = "noted" if isinstance(event.what, events.NoteCaptured) else "said"
+    return Row(prompt.text, done, event.at, event.id, event.id) if (prompt := prompt_of(brain, event)) else None
+
+
+def prompt_of(brain: Brain, event: Event) -> Prompt | None:
+    """Return the prompt of an exchange's event, by whose words it is known; None for another, or where it is gone."""
+    with suppress(BrainiacError):
+        if isinstance(event.what, events.ExchangeEvent) and event.what.prompt:
+            return read_prompt(brain, event.what.prompt)
+    return None
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------
@@ -242,18 +247,22 @@ def undo(visit: Visit) -> Done:
         message = f"Holds again: “{result.after}”" if result.after else f"No longer holds: “{result.before}”"
         return Done(message, result.event.id)
     event = find_event(brain, named)
+    is_redone = isinstance(event.what, events.EventUndone)
+    thing = (brain.journal.find(event.what.undone) if isinstance(event.what, events.EventUndone) else None) or event
+    prompt = prompt_of(brain, thing)
+    name = f"“{' '.join(prompt.text.split())}”" if prompt else news(brain, thing) or thing.kind
     undone = undo_all(brain, commits_of(brain, event))
     stays = "; ".join(line for step in undone for line in step.plan.stays)
-    is_redone = event.kind == events.EventUndone.kind
-    told, word = ("Brought back.", "undo") if is_redone else ("Taken back.", "bring it back")
-    return Done(told + (f" What stays: {stays}" if stays else ""), undone[-1].event.id, word)
+    told, word = ("Brought back", "undo") if is_redone else ("Taken back", "bring it back")
+    message = f"{told}: {shortened(name, 200)}" + (f". What stays: {stays}" if stays else "")
+    return Done(message, undone[-1].event.id, word)
 
 
 def tick(visit: Visit) -> Done:
     """Tick a task in short-term memory, as the person does in an editor."""
     brain, text = visit.brain, visit.need("task")
     event = save(brain, (brain.tree.short_term, lambda file: str(ShortTermDocument(file).with_done([text]))))
-    return Done("Done.", event)
+    return Done(f"Done: “{text}”", event)
 
 
 def see(visit: Visit) -> Done:
