@@ -140,7 +140,8 @@ def _parts(brain: Brain, path: str, text: str, memory: Memory | None, *, is_past
             continue
         steps = tuple(reversed(provenance.chain(statement).steps)) if provenance else ()
         name = f"{path}#^{statement.block_id}" if statement.block_id else statement.text[:MAX_NAME]
-        day = statement.said_on or (steps[0].at if steps else "")
+        moments = [each.at for step in steps[:1] for each in step.sources[-1:]] + [step.at for step in steps[:1]]
+        day = statement.said_on or next(iter(moments), "")
         nested = text[statement.own[1] : statement.end].strip().removeprefix(f"^{statement.block_id}").strip("\r\n")
         words = statement.text + (f"\n\n{dedent(nested)}" if nested else "")
         part = Part("statement", words, statement, "" if is_past else name, steps, _origin(steps), day)
