@@ -43,7 +43,7 @@ from brainiac.storage.causes import moment_named, undone_events
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.links import Edits
-from brainiac.storage.projection import TABLES, VERSION, Projection
+from brainiac.storage.projection import TABLES, VERSION, Projection, set_undone
 from brainiac.storage.said import exchanges_in_pages
 from brainiac.storage.statements import text_hash
 from brainiac.storage.withheld import units_of
@@ -99,11 +99,12 @@ class _ProjectionUntil(Projection):
         for table in TABLES:
             # what was withdrawn later is withdrawn; and an id of a receipt names the same at any time
             is_whole = table in ("withdrawals", "receipts")
-            if table != "positions":
+            if table not in ("positions", "undone"):
                 rows = f"INSERT OR IGNORE INTO main.{table} SELECT * FROM present.{table}"
                 connection.execute(
                     rows if is_whole else f"{rows} WHERE event <= ?", () if is_whole else (self._last.id,)
                 )
+        set_undone(connection)
         connection.execute("INSERT INTO positions VALUES ('', 0, 'as of', 0)")
         connection.commit()
         connection.execute("DETACH DATABASE present")

@@ -208,15 +208,9 @@ def _changes_lists(store: Store, change: RecordedChange) -> bool:
 
 
 def undone_events(store: Store) -> dict[str, str]:
-    """Return the events of this device that are undone by now, each id with the id of the undoing event."""
+    """Return the events that are undone by now, on any device, each id with the id of the undoing event."""
     store.projection.follow()
-    undone: dict[str, str] = {}
-    sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
-    for undoing_id, undone_id in store.projection.query(sql, store.journal.device):
-        # where the undone event is an undo itself, what that had undone counts again
-        undone = {event: undoing for event, undoing in undone.items() if undoing != undone_id}
-        undone[undone_id] = undoing_id
-    return undone
+    return dict(store.projection.query("SELECT event, undoing FROM undone"))
 
 
 def consequences(store: Store, event: Event) -> list[Event]:

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-VERSION = 11  # of the schema, and of what is taken from events: another one has the tables made anew
+VERSION = 12  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -57,6 +57,8 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
+-- What these come to: the events that are undone by now, each with the undoing that stands.
+CREATE TABLE IF NOT EXISTS undone(event TEXT PRIMARY KEY, undoing TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS proposals(
     id TEXT, event TEXT, at TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
@@ -276,7 +278,20 @@ def _insert_rows(connection: sqlite3.Connection, rows: dict[str, list[Row]]) -> 
             for row in inserted:
                 with suppress(UnicodeEncodeError, OverflowError):
                     connection.execute(sql, row)
+    if "undoings" in rows:
+        set_undone(connection)
     rows.clear()
+
+
+def set_undone(connection: sqlite3.Connection) -> None:
+    """Make the table `undone` anew from `undoings`."""
+    undone: dict[str, str] = {}
+    # from the last one back, as ids sort by time: one that is undone itself, by an undoing that stands, undid nothing
+    for undoing, event in connection.execute("SELECT event, undone FROM undoings ORDER BY event DESC"):
+        if undoing not in undone:
+            undone.setdefault(event, undoing)
+    connection.execute("DELETE FROM undone")
+    connection.executemany("INSERT INTO undone VALUES (?, ?)", undone.items())
 
 
 def _set_position(connection: sqlite3.Connection, source: str, position: _Position) -> None:

@@ -156,10 +156,8 @@ def without_proposals(text: str, ids: Container[str], pages: Collection[str] = (
 
 # --- as the journals have it ---------------------------------------------------------------------------------------
 
-# the events that were undone; an undoing that was undone itself does not count
-UNDONE = "(SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"
 # what was decided; a no that was taken back is none, while a yes was done once, whatever became of it
-DECISIONS = f"(SELECT * FROM decisions WHERE how != 'declined' OR event NOT IN {UNDONE})"
+DECISIONS = "(SELECT * FROM decisions WHERE how != 'declined' OR event NOT IN (SELECT event FROM undone))"
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ def asked_before(store: Store) -> dict[str, Asked]:
     rows = store.projection.query(
         f"""SELECT id, at, by, data, coalesce(
             (SELECT how FROM {DECISIONS} WHERE proposal = id ORDER BY how = 'lapsed', event DESC LIMIT 1),
-            CASE WHEN event IN {UNDONE} THEN 'undone' ELSE '' END) FROM proposals ORDER BY event"""
+            CASE WHEN event IN (SELECT event FROM undone) THEN 'undone' ELSE '' END) FROM proposals ORDER BY event"""
     )
     for name, at, by, data, how in rows:
         by = asked[name].by if name in asked else by

@@ -520,8 +520,8 @@ def _is_response_elsewhere(answer: Answer | None, path: str) -> bool:
 # --- exchanges that were filed --------------------------------------------------------------------------------------
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-# SQL conditions; `it` is the row of an exchange in `FiledExchanges._exchanges`, and `?1` are the undone events there
-_UNDONE = "(SELECT value FROM json_each(?1))"
+# SQL conditions; `it` is the row of an exchange in `FiledExchanges._exchanges`
+_UNDONE = "(SELECT event FROM undone)"
 _IS_REVISED = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange
     AND later.supersedes != '' AND later.event NOT IN {_UNDONE})"""
 _IS_CONSOLIDATED = f"""EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange
@@ -538,7 +538,7 @@ class FiledExchanges:
 
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
-        self._undone = json.dumps(list(undone_events(store)))
+        store.projection.follow()
 
     @property
     def waiting(self) -> list[str]:
@@ -588,25 +588,25 @@ class FiledExchanges:
     def filed_at(self) -> str:
         """When exchanges were last filed, ISO 8601; "" for never."""
         sql = f"SELECT max(at) FROM filings WHERE is_filed AND event NOT IN {_UNDONE}"
-        return self._projection.value(sql, self._undone) or ""
+        return self._projection.value(sql) or ""
 
     def page_of(self, exchange: str) -> str:
         """Return the path of the page that an exchange was put on; "" for none."""
         sql = f"""SELECT page FROM filings WHERE event NOT IN {_UNDONE} AND exchange = ? AND page IS NOT NULL
             ORDER BY event DESC LIMIT 1"""
-        return self._projection.value(sql, self._undone, exchange) or ""
+        return self._projection.value(sql, exchange) or ""
 
     def _exchanges(self, table: str, where: str, hidden: Container[str] = ()) -> list[str]:
         """Return the ids of exchanges in a table, oldest first, but for the hidden ones.
 
         Args:
             table: With the columns `exchange` and `event`.
-            where: A SQL condition, in which `it` is the row and `?1` are the undone events.
+            where: A SQL condition, in which `it` is the row.
             hidden: Ids.
         """
         # ids ascend in time
         sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where} AND event NOT IN {_UNDONE} ORDER BY exchange"
-        return [exchange for (exchange,) in self._projection.query(sql, self._undone) if exchange not in hidden]
+        return [exchange for (exchange,) in self._projection.query(sql) if exchange not in hidden]
 
 
 class WaitingExchanges(NamedTuple):

@@ -266,10 +266,10 @@ class StatementLog:
         an exchange that is put back into short-term memory is analyzed again.
         """
         undone_runs = self._store.projection.query(
-            "SELECT run FROM promotions WHERE event IN (SELECT value FROM json_each(?))", json.dumps(list(self._undone))
+            "SELECT run FROM promotions WHERE event IN (SELECT event FROM undone)"
         )
         is_consolidated = """EXISTS (SELECT 1 FROM filings WHERE filings.exchange = part.exchange AND is_consolidated
-            AND filings.event > analysis.event AND filings.event NOT IN (SELECT value FROM json_each(?1)))"""
+            AND filings.event > analysis.event AND filings.event NOT IN (SELECT event FROM undone))"""
         # a row of `analyses` is one exchange of an analysis; `part` is each of them
         rows = self._rows(
             "analyses analysis",
@@ -369,13 +369,8 @@ class StatementLog:
 
     def _rows(self, table: str, columns: str, where: str, *values: str) -> list[Row]:
         """Return rows of a table in the order of their events, without those of events that were undone."""
-        # SQLite numbers each `?` of the condition on from `?1`, the undone events
-        return self._store.projection.query(
-            f"SELECT {columns} FROM {table} WHERE event NOT IN (SELECT value FROM json_each(?1)) AND {where}"
-            " ORDER BY event",
-            json.dumps(list(self._undone)),
-            *values,
-        )
+        sql = f"SELECT {columns} FROM {table} WHERE event NOT IN (SELECT event FROM undone) AND {where} ORDER BY event"
+        return self._store.projection.query(sql, *values)
 
 
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from brainiac.formats.markdown import edited, find_events, without_link_targets
 from brainiac.formats.page import read_units
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
-from brainiac.storage.review import DECISIONS, UNDONE
+from brainiac.storage.review import DECISIONS
 from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.storage.store import Store
 
@@ -147,7 +147,7 @@ def hiding_proposals(store: Store) -> list[tuple[str, ForgetProposal]]:
     rows = store.projection.query(
         f"""SELECT event, data FROM proposals WHERE is_hiding
         AND id NOT IN (SELECT proposal FROM {DECISIONS} WHERE how != 'lapsed')
-        AND event NOT IN {UNDONE}"""
+        AND event NOT IN (SELECT event FROM undone)"""
     )
     proposals = [(event, ForgetProposal.from_json(json.loads(data))) for event, data in rows]
     return [row for row in proposals if not (row[1].deleted and store.tree.absolute(row[1].path).exists())]

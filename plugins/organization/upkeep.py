@@ -24,7 +24,6 @@ from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Draft, Mentions
 from brainiac.storage.pages import PageSet, linked_path
 from brainiac.storage.review import (
-    UNDONE,
     asked_before,
     asking,
     decisions_in,
@@ -499,7 +498,7 @@ def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
     """
     ready, gate = [], Gate(brain)
     undecided = [asked for asked in asked_before(brain).values() if not asked.how and asked.record.waits]
-    sql = f"SELECT exchange FROM filings WHERE is_gone AND event NOT IN {UNDONE}"
+    sql = "SELECT exchange FROM filings WHERE is_gone AND event NOT IN (SELECT event FROM undone)"
     gone = {name for (name,) in brain.projection.query(sql)} if undecided else set[str]()
     for asked in undecided:
         record, sources = asked.record, getattr(asked.record, "sources", ())

@@ -110,7 +110,7 @@ def read_history(brain: Brain) -> UsageHistory:
     # A run that linked or moved pages sets their counts to 0: only later citations may lead to the same again.
     since = iso(brain.clock.now() - timedelta(days=WINDOW_DAYS))
     history.used = dict(projection.query("SELECT page, max(day) FROM uses WHERE other = '' GROUP BY page"))
-    undone = {event for (event,) in projection.query("SELECT undone FROM undoings")}
+    undone = {event for (event,) in projection.query("SELECT event FROM undone")}
     for run, at, asked, done in projection.query("SELECT event, at, asked, done FROM runs ORDER BY event"):
         history.asked = asked
         recent = projection.query("SELECT page, other, times FROM uses WHERE event = ?", run) if at >= since else ()
