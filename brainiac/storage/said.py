@@ -131,45 +131,19 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """A recorded move, removal or undo that concerns a path; the fields are columns of `changes` in the projection."""
-
-    event: str
-    position: int
-    at: str
-    kind: str
-    op: str
-    path: str
-    source: str | None
-    after: str | None
-    about: str | None
-    response: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _PathHistory:
-    """The answers to the prompt at a path, as they were at some moment.
+class _Prompt:
+    """A prompt that was answered, where it stands now.
 
     Attributes:
-        answers: To the prompt that is there, oldest first: one for each revision, also those at its former paths.
-        removed: To the prompt that was there last, where its file was removed.
-        removed_at: When it was removed, ISO 8601; "" where it was not.
+        answers: To it, oldest first, one for each revision; the last has its present path, and that of its response.
+        removed_at: When its file was removed, ISO 8601; "" where it was not.
     """
 
-    answers: tuple[Answer, ...] = ()
-    removed: tuple[Answer, ...] = ()
+    answers: tuple[Answer, ...]
     removed_at: str = ""
 
 
-class _Moment(NamedTuple):
-    """A place among all events, by an event's id and the position of a change in it; ids ascend in time everywhere."""
-
-    event: str
-    position: int = 0
-
-
 _LAST = "~"  # sorts behind every id and every time
-_NOW = _Moment(_LAST)
 _ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at, origin, author"
 
 
@@ -197,20 +171,15 @@ class Answered:
 
     def of(self, path: str) -> Answer | None:
         """Return the last answer to the prompt at a path, to its present text or an earlier one; None for none."""
-        answers = self._history(path).answers
-        return answers[-1] if answers else None
+        return next(reversed(self._answers(path)), None)
 
     def path_of(self, exchange: str) -> str | None:
         """Return the present path of an exchange's prompt, which may have moved.
 
         None for an exchange that is unknown or off the record.
         """
-        rows = self._projection.query(
-            "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="
-            " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
-            exchange,
-        )
-        return self._present_path(*rows[0]) if rows else None
+        rows = self._projection.query("SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept", exchange)
+        return self._prompt(rows[0][0]).answers[-1].prompt if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
         """Return the ids of the exchanges of the prompt at a path, one for each revision.
@@ -231,7 +200,7 @@ class Answered:
         The file says so by the hash in it. A response that a person wrote has none; it counts for a prompt that no
         journal has an answer to.
         """
-        answers = self._history(prompt.path).answers
+        answers = self._answers(prompt.path)
         if any(answer.prompt_sha256 == prompt.sha256 for answer in answers):
             return True
         for target in self._response_targets(prompt.path):
@@ -267,8 +236,8 @@ class Answered:
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether a journal has this response to this prompt; also where the prompt was removed since."""
-        history = self._history(prompt_path)
-        return any(answer.response_hash == response_hash for answer in (*history.removed, *history.answers))
+        answers = (answer for prompt in self._prompts(prompt_path) for answer in prompt.answers)
+        return any(answer.response_hash == response_hash for answer in answers)
 
     def moved_from(self, prompt: prompts.Prompt) -> Answer | None:
         """Return the answer of a prompt that was moved to its present path and whose response was not.
@@ -277,16 +246,13 @@ class Answered:
         """
         if (answer := self.of(prompt.path)) is not None:  # the journal has the move already
             return answer if _is_response_elsewhere(answer, prompt.path) else None
-        rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
-        moved: list[Answer] = []
-        for path in {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}:
-            history = self._history(path)
-            # the prompt there may have been removed a moment ago
-            is_recent = history.removed_at and is_within(MOVE_SECONDS, history.removed_at, self._store.clock.now())
-            answers = history.answers or (history.removed if is_recent else ())
-            # where the file is still there, the prompt was copied and not moved
-            if answers and answers[-1].prompt_sha256 == prompt.sha256:
-                moved += [] if self._store.tree.absolute(answers[-1].prompt).is_file() else answers[-1:]
+        sql, moved = "SELECT DISTINCT prompt_id FROM exchanges WHERE sha256 = ?", list[Answer]()
+        for former in (self._prompt(prompt_id) for (prompt_id,) in self._projection.query(sql, prompt.sha256)):
+            last, at = former.answers[-1], former.removed_at
+            # it may have been removed a moment ago; where the file is still there, it was copied and not moved
+            is_gone = not at or is_within(MOVE_SECONDS, at, self._store.clock.now())
+            if is_gone and last.prompt_sha256 == prompt.sha256 and not self._store.tree.absolute(last.prompt).is_file():
+                moved.append(last)
         return max(moved, key=lambda answer: answer.exchange, default=None)
 
     def previous_version(self, exchange: str) -> str | None:
@@ -365,80 +331,46 @@ class Answered:
         except FormatError:
             return None
 
-    def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
-        """Return the answers at a path as they were before some moment, by replaying the answers and moves there."""
-        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
-        answers = [Answer(*row) for row in self._projection.query(sql, path, until.event)]
-        # -1: an answer comes before the changes of its own event
-        steps: dict[_Moment, Answer | _Change] = {_Moment(answer.exchange, -1): answer for answer in answers}
-        steps |= {_Moment(change.event, change.position): change for change in self._changes(path)}
-        history = _PathHistory()
-        for moment in sorted(moment for moment in steps if moment < until):
-            step = steps[moment]
-            if isinstance(step, Answer):
-                history = replace(history, answers=(*history.answers, step))
-            elif step.path == path and step.source is not None:
-                history = self._with_arrival(history, step)
-            elif step.source is not None:  # the prompt moved away
-                history = _PathHistory()
-            elif step.op == "remove" and history.answers:
-                history = _PathHistory(removed=history.answers, removed_at=step.at)
-            elif step.op != "remove" and not history.answers:  # a removal was undone
-                last = self._history(path, _Moment(str(step.about))).answers[-1:]
-                if last and last[0].prompt_hash == step.after:  # the file is as it was then
-                    history = _PathHistory(last)
-        return history
+    def _answers(self, path: str) -> list[Answer]:
+        """Return the answers to the prompt at a path, oldest first: one for each revision, also at its former paths."""
+        return [answer for prompt in self._prompts(path) if not prompt.removed_at for answer in prompt.answers]
 
-    def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
-        """Return a path's history after a prompt moved there: its answers, then those from the prompt's former path.
+    def _prompts(self, path: str) -> list[_Prompt]:
+        """Return the answered prompts whose place is a path, by the time of their last answers."""
+        # all that were answered there, or somewhere from where files were moved there
+        sql = """WITH RECURSIVE former(path) AS (SELECT ?1 UNION SELECT source FROM former JOIN changes USING (path)
+            WHERE source IS NOT NULL) SELECT DISTINCT prompt_id FROM exchanges JOIN former ON prompt = path"""
+        prompts = [self._prompt(prompt_id) for (prompt_id,) in self._projection.query(sql, path)]
+        there = [prompt for prompt in prompts if prompt.answers[-1].prompt == path]
+        return sorted(there, key=lambda prompt: prompt.answers[-1].exchange)
+
+    def _prompt(self, prompt_id: str) -> _Prompt:
+        """Return an answered prompt by its identity, its moves followed since its last answer.
 
         A move of the file is in the journal as such; or as `PromptMoved`, when the inbox recognized the prompt by its
         text and had the response follow; or as both, one after the other.
         """
-        is_by_inbox = move.kind == PromptMoved.kind
-        # the same path: the second of both, so that the answers are here already and only the response followed
-        has_followed = move.source == move.path
-        former = history if has_followed else self._history(str(move.source), _Moment(move.event, move.position))
-        # the removal of the old path may be in the journal before the inbox recognizes the prompt at the new one
-        answers = former.answers or (former.removed if is_by_inbox else ())
-        if not answers:
-            return history
-        last = replace(answers[-1], prompt=move.path)
-        if is_by_inbox:
-            last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
-        earlier = () if has_followed else history.answers
-        return _PathHistory((*earlier, *answers[:-1], last))
-
-    def _changes(self, path: str) -> list[_Change]:
-        """Return the moves from and to a path, its removals and undos, oldest first."""
-        rows = self._projection.query(
-            "SELECT event, position, at, kind, op, path, source, after, about, response FROM changes"
-            " WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)"
-            " ORDER BY event, position",
-            path,
-            EventUndone.kind,
-        )
-        return [_Change(*row) for row in rows]
-
-    def _present_path(self, path: str, prompt_id: str, event: str) -> str:
-        """Return the present path of a prompt, following its moves after an event.
-
-        Args:
-            path: Of the prompt at the event.
-            prompt_id: Of the prompt; another prompt may have been put at its path since.
-            event: Id of the event.
-        """
-        is_removed = False
-        for change in self._changes(path):
-            if change.event <= event:
-                continue
-            leaves_path = change.source == path != change.path
-            # only the inbox's moves name the prompt
-            is_this_prompt = change.about == prompt_id if change.kind == PromptMoved.kind else not is_removed
-            if leaves_path and is_this_prompt:
-                return self._present_path(change.path, prompt_id, change.event)
-            is_removed = change.op == "remove" or (is_removed and change.op != "create")
-        return path
+        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt_id = ? ORDER BY event"
+        *earlier, last = (Answer(*row) for row in self._projection.query(sql, prompt_id))
+        sql = """SELECT event, position, at, kind, op, path, source, after, about, response FROM changes
+            WHERE (path = ?1 OR source = ?1) AND (source IS NOT NULL OR op = 'remove' OR kind = ?2)
+            AND (event, position) > (?3, CAST(?4 AS INTEGER)) ORDER BY event, position LIMIT 1"""
+        removed_at, moment = "", (last.exchange, "-1")  # the answer comes before the changes of its own event
+        while rows := self._projection.query(sql, last.prompt, EventUndone.kind, *moment):
+            event, position, at, kind, op, path, source, after, about, response = rows[0]
+            moment = event, str(position)
+            if source == last.prompt:
+                # another prompt may have been put at its path since; only the inbox's moves name the prompt
+                is_this_prompt = about == prompt_id if kind == PromptMoved.kind else not removed_at
+                if is_this_prompt:  # the removal of the old path may come before the inbox recognizes it at the new one
+                    last, removed_at = replace(last, prompt=path), ""
+                if is_this_prompt and kind == PromptMoved.kind:
+                    last = replace(last, response=response, response_hash=after or last.response_hash)
+            elif source is None and op == "remove":
+                removed_at = at
+            elif source is None and last.prompt_hash == after:  # a removal was undone: the file is as it was
+                removed_at = ""
+        return _Prompt((*earlier, last), removed_at)
 
     # --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------
 
