@@ -262,7 +262,7 @@ def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
         # of what is gone from the tree: the path of a page, or words
         target = Target(pages=(named,), page="") if is_name else Target(words=named)
         traces = Traces(brain, target, plan_forget(brain, target))
-        if not traces.hashes and not traces.events:
+        if not (traces.hashes or traces.events or traces.turns):
             raise
         if not is_purged:
             raise UserError(f"only the journal still has {named!r}; with --purge it is destroyed there too") from None

@@ -57,6 +57,7 @@ from brainiac.history.forget import (
 from brainiac.history.why import find_memory
 from brainiac.storage.files import DAMAGED, read_bytes
 from brainiac.storage.statements import text_hash
+from brainiac.storage.turns import Turn, Turns
 from brainiac.storage.withheld import units_of
 from brainiac.text.tokens import holds_words, words
 
@@ -165,6 +166,11 @@ class Traces:
     def events(self) -> list[str]:
         """The ids of this device's events whose data have any of it."""
         return [event.id for event in self._brain.journal.events() if self.cleaned(event) != event]
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """The turns of assistants' sessions that have any of it and are not in memory yet."""
+        return [turn for turn in Turns(self._brain.database).all() if self.is_in(f"{turn.user}\n{turn.ai}")]
 
     @cached_property
     def statements(self) -> set[str]:
@@ -401,6 +407,9 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
         if kept != "".join(lines):
             path.write_bytes(kept.encode("utf-8", "surrogateescape"))
     brain.database.keep_only("answers", {})  # that models were paid for: they may have the words too
+    turns = Turns(brain.database)
+    with turns.lock():  # as if they were in memory: neither a hook nor a transcript brings them any more
+        turns.keep([replace(turn, user="", ai="", is_done=True, reason="purged") for turn in traces.turns])
     brain.committer.file_states.forget_absent()
 
 
