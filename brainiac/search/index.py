@@ -14,6 +14,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from brainiac.clock import iso
 from brainiac.search.documents import IMPORTED, Link, Page
 from brainiac.search.features import EncodedPage
 from brainiac.search.text import EDGE, SIZE_BITS, Word, folded, grams_of, word_id
@@ -46,7 +49,7 @@ class Matching(NamedTuple):
 Ids: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
-VERSION = 15
+VERSION = 16
 FILE = "pages.db"
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
@@ -59,15 +62,17 @@ DAMAGED = (sqlite3.Error, OSError)
 
 # Terms are given with blanks between them: all other signs belong to them.
 _SIGNS = "".join(sign for sign in string.punctuation).replace("'", "''").replace('"', '""')
+# of a stamp, when its file changed last, in nanoseconds
+_CHANGED = "cast(substr(stamp, instr(stamp, ':') + 1) as integer)"
 _TABLES = f"""
 begin immediate;
 create table if not exists meta (key text primary key, value text);
 create table if not exists pages (
-    id integer primary key, path text not null, stamp text, at text, first_day integer, last_day integer,
+    id integer primary key, path text not null, stamp text, first_day integer, last_day integer,
     head text, words blob, heading blob, features blob, content blob
 );
 create index if not exists pages_by_path on pages (path, stamp);  -- the stamps are read from it alone
-create index if not exists pages_by_time on pages (at, path);
+create index if not exists pages_by_change on pages ({_CHANGED}, path);
 -- no number is given twice: what is in memory of a passage that is gone stands for no other
 create table if not exists passages (
     id integer primary key autoincrement, page integer not null, place integer not null, terms text not null
@@ -84,7 +89,7 @@ create virtual table if not exists grams using fts5 (
 );
 commit;
 """
-_COLUMNS = "path, stamp, at, first_day, last_day, head, words, heading, features, content"
+_COLUMNS = "path, stamp, first_day, last_day, head, words, heading, features, content"
 # any number of values in one parameter, see `_given`
 _GIVEN = "(select value from json_each(?))"
 
@@ -119,7 +124,7 @@ class Index:
             self._db.executescript(
                 "pragma journal_mode = wal; pragma synchronous = normal; pragma cache_size = -16000;"
             )
-            if not self._db.execute("select 1 from sqlite_master where name = 'pages_by_time'").fetchone():
+            if not self._db.execute("select 1 from sqlite_master where name = 'pages_by_change'").fetchone():
                 # in one transaction: a table without its indexes would pass for a whole one
                 self._db.executescript(_TABLES)
                 self._db.execute("insert or ignore into meta values ('key', ?)", (key,))
@@ -364,7 +369,7 @@ class Index:
         rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
         loaded = {
             number: EncodedPage(_page(path, head), _parsed(Stamp.parse, stamp), *arrays)
-            for number, path, stamp, _at, _first_day, _last_day, head, *arrays in rows
+            for number, path, stamp, _first_day, _last_day, head, *arrays in rows
         }
         return [loaded[number] for number in ids if number in loaded]
 
@@ -395,8 +400,10 @@ class Index:
         return self._linked.values()
 
     def latest(self) -> Iterator[Page]:
-        """Yield the pages without their units, those that changed last first."""
-        return (_page(*row) for row in self._db.execute("select path, head from pages order by at desc, path desc"))
+        """Yield the pages without their units, those whose files changed last first, each with that moment."""
+        order = f"{_CHANGED} desc, path desc"
+        for path, head, changed_ns in self._db.execute(f"select path, head, {_CHANGED} from pages order by {order}"):
+            yield replace(_page(path, head), at=iso(datetime.fromtimestamp(changed_ns / 1e9, UTC)))
 
     # --- words ---------------------------------------------------------------------------------------------
 
@@ -466,7 +473,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     page = encoded.page
     head = json.dumps((page.title, page.uuid, page.at, page.tags, page.links, page.is_archived, page.aliases))
     return (
-        page.path, str(encoded.stamp), page.at, *encoded.days, head,
+        page.path, str(encoded.stamp), *encoded.days, head,
         encoded.words, encoded.heading, encoded.features, encoded.content,
     )  # fmt: skip
 

@@ -351,7 +351,7 @@ class Recall:
         return {found.page.path: found.page for found in self._pages.ask_now(lambda index: index.pages(paths)) or ()}
 
     def latest(self, is_meant: Callable[[Page], bool], most: int) -> Sequence[Page]:
-        """Return the pages that changed last, without their units, the newest first, at most so many."""
+        """Return the pages whose files changed last, without units, the newest first, each with that moment as `at`."""
         return self._pages.ask_now(lambda index: list(islice(filter(is_meant, index.latest()), most))) or ()
 
     def flush(self, vector_seconds: float = 0.0) -> None:
