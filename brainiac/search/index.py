@@ -49,7 +49,7 @@ class Matching(NamedTuple):
 Ids: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
-VERSION = 16
+VERSION = 15
 FILE = "pages.db"
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
@@ -68,10 +68,11 @@ _TABLES = f"""
 begin immediate;
 create table if not exists meta (key text primary key, value text);
 create table if not exists pages (
-    id integer primary key, path text not null, stamp text, first_day integer, last_day integer,
+    id integer primary key, path text not null, stamp text, at text, first_day integer, last_day integer,
     head text, words blob, heading blob, features blob, content blob
 );
 create index if not exists pages_by_path on pages (path, stamp);  -- the stamps are read from it alone
+drop index if exists pages_by_time;  -- of a former version
 create index if not exists pages_by_change on pages ({_CHANGED}, path);
 -- no number is given twice: what is in memory of a passage that is gone stands for no other
 create table if not exists passages (
@@ -89,7 +90,7 @@ create virtual table if not exists grams using fts5 (
 );
 commit;
 """
-_COLUMNS = "path, stamp, first_day, last_day, head, words, heading, features, content"
+_COLUMNS = "path, stamp, at, first_day, last_day, head, words, heading, features, content"
 # any number of values in one parameter, see `_given`
 _GIVEN = "(select value from json_each(?))"
 
@@ -369,7 +370,7 @@ class Index:
         rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
         loaded = {
             number: EncodedPage(_page(path, head), _parsed(Stamp.parse, stamp), *arrays)
-            for number, path, stamp, _first_day, _last_day, head, *arrays in rows
+            for number, path, stamp, _at, _first_day, _last_day, head, *arrays in rows
         }
         return [loaded[number] for number in ids if number in loaded]
 
@@ -473,7 +474,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     page = encoded.page
     head = json.dumps((page.title, page.uuid, page.at, page.tags, page.links, page.is_archived, page.aliases))
     return (
-        page.path, str(encoded.stamp), *encoded.days, head,
+        page.path, str(encoded.stamp), page.at, *encoded.days, head,
         encoded.words, encoded.heading, encoded.features, encoded.content,
     )  # fmt: skip
 
