@@ -14,7 +14,7 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of
+from brainiac.cli.session import command, print_list, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import CITED
@@ -69,10 +69,8 @@ def ask(
             asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
             asked = verbs.ask(brain, said, conversation=conversation, stream=stream, on_wait=_tell_wait, **options)
-    since = verbs.since_then(brain, asked)
-    yield asked.to_json() | since
+    yield asked, asked.to_json()
     _show(asked, stream, brain, has_place=not is_then)
-    print_since(since)
     if asked.response and not is_then:
         _say_not_in_memory(asked.waits)
 

@@ -47,9 +47,7 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
         named (MEMORY|STATEMENT): Path, title, uuid; or words, ^id.
     """
     reason = verbs.why(brain, " ".join(named))
-    since = verbs.since_then(brain, reason)
-    yield reason.to_json() | since
-    session.print_since(since)
+    yield reason, reason.to_json()
     if not reason.is_exact:
         say("No statement has just these words; the nearest:")
     branches = [_exchange_branch(exchange, exchange.words) for exchange in reason.said]

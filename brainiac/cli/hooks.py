@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import YesOption, agree, command, local_time, print_table
+from brainiac.cli.session import YesOption, agree_to, command, local_time, print_table
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.hooks import files
@@ -44,10 +44,7 @@ def hooks_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     """
     target = files.hook_file(host)
     edit, put = files.install_edit(brain, target)
-    for line in edit.lines:
-        say(line)
-    if edit.lines:
-        agree("Write this?", is_agreed=yes)
+    agree_to(edit, is_agreed=yes)
     files.install(brain, target, edit, put)
     say(f"Done. Now {target.next_step}. `brainiac hooks test {host}` shows whether it arrives." if edit.lines
         else f"{target.file} has it already.")  # fmt: skip
@@ -65,9 +62,7 @@ def hooks_off(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     if edit.after == (edit.before or ""):
         say(f"{target.file} has none of ours.")
         return
-    for line in edit.lines:
-        say(line)
-    agree("Write this?", is_agreed=yes)
+    agree_to(edit, is_agreed=yes)
     files.remove(brain, target, edit)
     for folder in {each.brain for each in brain.machine.capture.values()}:
         with turns_of(brain, folder) as turns:
@@ -142,11 +137,8 @@ def hooks_capture(
     values = {name: each.model_dump() for name, each in captured.items()}
     after = edit_meta(f"---\n{body or ''}---\n", capture=values).removeprefix("---\n").removesuffix("---\n")
     edit = Edit(file, before, after)
-    for line in edit.lines:
-        say(line)
-    if edit.lines:
-        agree("Write this?", is_agreed=yes)
-        edit.make()
+    agree_to(edit, is_agreed=yes)
+    edit.make()
     turns = Turns(brain.database)
     turns.end(folder=place)
     if off:

@@ -15,7 +15,7 @@ from typing import Any
 from dotenv import load_dotenv
 
 from brainiac.brain import Brain
-from brainiac.cli.session import YesOption, agree, by_reason, command, local_time, opened_brain, print_list
+from brainiac.cli.session import YesOption, agree, agree_to, by_reason, command, local_time, opened_brain, print_list
 from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.history.sentences import news
@@ -153,7 +153,7 @@ def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) 
     unit = clients.unit_of(brain)
     missing, environment = clients.missing_variables(brain), clients.environment_file(brain)
     edit = unit.edit()
-    _show(edit, is_agreed=yes)
+    agree_to(edit, is_agreed=yes)
     clients.install(unit, edit)
     say(f"{unit.manager} starts the daemon at each login ({unit.file}).")
     if missing:
@@ -162,14 +162,6 @@ def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) 
         clients.run_command(unit.start, f"{unit.file} is installed, but")
         say("It was started.")
     say(f"How it stands: {shlex.join(unit.look)}; what it printed: {unit.log}. `brainiac status` tells of the daemon.")
-
-
-def _show(edit: clients.Edit, *, is_agreed: bool) -> None:
-    """Show a change of a file, if there is one, and ask whether to make it."""
-    for line in edit.lines:
-        say(line)
-    if edit.lines:
-        agree("Write this?", is_agreed=is_agreed)
 
 
 @command(is_reading=True)
@@ -226,7 +218,7 @@ def mcp_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
     edit = clients.plan(programs[host], brain.root)
-    _show(edit, is_agreed=yes)
+    agree_to(edit, is_agreed=yes)
     clients.check_start(clients.server_entry(brain.root))
     if not edit.lines:
         say(f"{edit.file} has it already, and it starts.")

@@ -49,14 +49,14 @@ def search(
     """
     text, start = " ".join(query), time.perf_counter()
     found = verbs.search(brain, text, limit=limit)
-    hits, since = [match.hit for match in found.matches], verbs.since_then(brain, found)
+    hits = [match.hit for match in found.matches]
     took_ms = round((time.perf_counter() - start) * 1000, 1)
     status = brain.recall.status()
     analyzer = Analyzer(brain.settings.recall.language, brain.zone)
     shown = [shown_hit(hit, text, analyzer, brain.zone) for hit in hits]
     hits_as_json = [asdict(one.hit) | {"archive": one.hit.is_archived, "excerpt": one.text} for one in shown]
     state = {key: status[key] for key in _INDEX_STATE if key in status}
-    yield {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json} | since
+    yield found, {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json}
     for place, one in enumerate(shown, 1):
         _print_hit(brain, place, one)
     if explain:
@@ -66,7 +66,6 @@ def search(
         if ranked:
             n_pages = len(ranked.units.pages)
             say(f"Ranked: {ranked.units.n:,} paragraphs, statements or turns of {n_pages:,} pages.")
-    session.print_since(since)
     _print_remarks(text, hits, status)
 
 
@@ -118,9 +117,8 @@ def context(brain: Brain, prompt: str, *, copy: bool = False) -> Iterator[Any]:
         copy: Put the whole text on the clipboard, or print it.
     """
     result = verbs.briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
-    memory, since = result.memory, verbs.since_then(brain, result)
-    yield result.to_json() | since
-    session.print_since(since)
+    memory = result.memory
+    yield result, result.to_json()
     if copy:
         _copy(memory.text)
         return

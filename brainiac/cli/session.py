@@ -9,13 +9,13 @@ import sqlite3
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
 from datetime import UTC, tzinfo
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from brainiac.storage.serving import is_running, require_alone
 from brainiac.terminal import beneath, clean, few, is_terminal, one_line, opening, output, say, show, silenced
 from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
+
+if TYPE_CHECKING:  # few commands need it
+    from brainiac.server.clients import Edit
 
 SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -110,7 +113,8 @@ def command(
     Args:
         is_reading: As for `opened_brain`.
         is_shared: As for `opened_brain`.
-        is_timed: Whether it has `--at` too, by which it gets the brain as it stood.
+        is_timed: Whether it has `--at` too, by which it gets the brain as it stood. It yields what a verb returned
+            before its JSON; what became of that since is told last.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
@@ -143,12 +147,22 @@ def command(
                 steps = function(*words, **options)
                 if not inspect.isgenerator(steps):
                     return
+                since: dict[str, Any] = {}
+                with silenced() if as_json else nullcontext():
+                    result: Any = next(steps)
+                if is_timed:
+                    from brainiac.verbs import since_then  # imported by what asked
+
+                    since = since_then(words[0], result[0])
+                    result = result[1] | since
                 if as_json:
-                    with silenced():
-                        result = next(steps)
                     print_json(result)
                     resources.enter_context(silenced(is_stderr_too=True))
                 deque(steps, maxlen=0)
+                if lines := since.get("since"):
+                    say("Since then:", to_stderr=True)
+                    for line in lines:
+                        say(f"  {line}", to_stderr=True)
 
         run.__doc__ = about
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -206,6 +220,14 @@ def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
     typer.confirm(question, abort=True, err=True)  # seen with --json too
 
 
+def agree_to(edit: Edit, *, is_agreed: bool = False) -> None:
+    """Show a change of a settings file and ask whether to make it; where nothing would change nothing is asked."""
+    for line in edit.lines:
+        say(line)
+    if edit.lines:
+        agree("Write this?", is_agreed=is_agreed)
+
+
 def styling() -> Any:
     """Return the module of what is styled, which takes a moment to import: with it comes rich."""
     from brainiac.cli import styling  # rich is heavy
@@ -261,14 +283,6 @@ def memory_at(brain: Brain, at: str) -> Iterator[Brain]:
     with standing(brain, at) as then:
         say(f"As of {local_time(then.at)}:", to_stderr=True)
         yield then
-
-
-def print_since(changes: Mapping[str, Any]) -> None:
-    """Print what `verbs.since_then` returned, to standard error."""
-    if lines := changes.get("since"):
-        say("Since then:", to_stderr=True)
-    for line in lines or ():
-        say(f"  {line}", to_stderr=True)
 
 
 def print_json(data: Any) -> None:

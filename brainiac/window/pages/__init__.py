@@ -7,4 +7,6 @@ from brainiac.window.pages import ask, contents, memory, page, phone, review, se
 
 _MODULES = (today, ask, review, search, contents, timeline, page, memory, status, phone)
 PAGES: tuple[Page, ...] = tuple(each for module in _MODULES for each in module.PAGES)
-ACTIONS: dict[str, Action] = {name: action for module in _MODULES for name, action in module.ACTIONS.items()}
+ACTIONS: dict[str, Action] = {
+    name: action for module in _MODULES for name, action in getattr(module, "ACTIONS", {}).items()
+}

@@ -14,7 +14,7 @@ from brainiac.clock import iso
 from brainiac.errors import BrainiacError
 from brainiac.formats.prompt import conversation_of, parse_prompt
 from brainiac.library import read_prompt
-from brainiac.window.frame import Action, LiveAnswer, Page, Visit
+from brainiac.window.frame import LiveAnswer, Page, Visit
 from brainiac.window.pages.today import shown_answer
 
 MAX_CONVERSATIONS, MAX_LOOKED_AT, MAX_OPENING = 20, 400, 200
@@ -62,4 +62,3 @@ def _answered(prompt: str) -> LiveAnswer:
 
 
 PAGES = (Page("/ask", "Ask", conversation, is_live=True),)
-ACTIONS: dict[str, Action] = {}

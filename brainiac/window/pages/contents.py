@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.events import PathKind
-from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.frame import Page, Visit
 
 MAX_SHOWN, MAX_LATEST = 100, 20
 
@@ -34,4 +34,3 @@ def contents(visit: Visit) -> Mapping[str, Any]:
 
 
 PAGES = (Page("/pages", "Pages", contents, is_live=True),)
-ACTIONS: dict[str, Action] = {}

@@ -10,7 +10,7 @@ from brainiac.errors import UserError
 from brainiac.search.query import FIELDS_HELP, nothing_found, without_fields
 from brainiac.search.shown import reasons, shown_hit
 from brainiac.search.text import Analyzer
-from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.frame import Page, Visit
 
 FILTERS = ("type", "after", "before")
 TYPES = ("concrete", "events", "skills", "short-term", "archive")
@@ -44,4 +44,3 @@ def search(visit: Visit) -> Mapping[str, Any]:
 
 
 PAGES = (Page("/search", "Search", search),)
-ACTIONS: dict[str, Action] = {}

@@ -14,7 +14,7 @@ from brainiac.library import read_prompt
 from brainiac.llm.catalog import cost_rows
 from brainiac.tree import subfolders
 from brainiac.verbs import briefing
-from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.frame import Page, Visit
 
 DAYS = 30  # that the charts show unless a month is asked for, or all, which is shown by month
 CHART_HEIGHT, BAR_WIDTH = 60, 10
@@ -89,4 +89,3 @@ def _seen(visit: Visit) -> Mapping[str, Any]:
 
 
 PAGES = (Page("/status", "Status", status, is_live=True),)
-ACTIONS: dict[str, Action] = {}

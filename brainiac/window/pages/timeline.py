@@ -24,7 +24,7 @@ from brainiac.history.undo import plan, plan_all
 from brainiac.storage.causes import came_from, commits_of, undone_events
 from brainiac.storage.journal import Line, from_line
 from brainiac.storage.links import shortened
-from brainiac.window.frame import Action, Page, Visit
+from brainiac.window.frame import Page, Visit
 from brainiac.window.pages.today import prompt_of
 from brainiac.window.words import who
 
@@ -293,4 +293,3 @@ def _change(brain: Brain, change: RecordedChange) -> dict[str, Any]:
 
 
 PAGES = (Page("/timeline", "Timeline", timeline, is_live=True), Page("/run", "What happened", run, is_listed=False))
-ACTIONS: dict[str, Action] = {}
