@@ -615,7 +615,14 @@ def parse_exchanges(text: str) -> tuple[StmEvent, ...]:
 
 CONFLICT = b"<<<<<<<"  # a text without these bytes has no conflict markers
 
-_CONFLICT_MARKER = re.compile(r"(<{7}|\|{7}|={7}|>{7})(?: [^\n]*)?\r?\n?")
+# the lines of one version, up to the next marker
+_SIDE = r"(?:(?!(?:<{7}|\|{7}|={7}|>{7})(?: [^\n]*)?\r?$)[^\n]*\n)*"
+_CONFLICT_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*(?:\n(?:[^\n]*\n)*?[ \t]*(?P=fence)[`~]*[ \t]*\r?$|(?s:.*)\Z)"
+    rf"|^<{{7}}(?: [^\n]*)?\r?\n(?P<ours>{_SIDE})(?:\|{{7}}(?: [^\n]*)?\r?\n(?P<base>{_SIDE}))?"
+    rf"={{7}}(?: [^\n]*)?\r?\n(?P<theirs>{_SIDE})>{{7}}(?: [^\n]*)?\r?(?:\n|\Z)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -653,38 +660,12 @@ def split_markers(text: str) -> Sides | None:
 
     A block inside a code fence is part of the text: a person writes about git.
     """
-    # `splitlines` is faster, but would also split at a single carriage return
-    whole = text.splitlines(keepends=True) if "\r" not in text else LINE.findall(text)
-    lines: list[tuple[str, str]] = []  # each with `ours`, `theirs`, `base`, "" for all, or the character of a marker
-    fence = ""
-    while len(lines) < len(whole):
-        line = whole[len(lines)]
-        if block := [] if fence else _block_at(whole, len(lines)):
-            lines += block
-        else:
-            fence = fence_after(fence, INDENTED_FENCE.match(line))
-            lines.append(("", line))
-    if not any(label == "ours" for label, _ in lines):
+    blocks = [match for match in _CONFLICT_BLOCK.finditer(text) if match["fence"] is None]
+    if not blocks:
         return None
-    sides = {side: "".join(line for label, line in lines if label in ("", side)) for side in ("ours", "theirs", "base")}
-    has_base = any(label == "|" for label, _ in lines)  # its marker: the base itself may be empty
+    sides = {
+        side: edited(text, ((block.start(), block.end(), block[side] or "") for block in blocks))
+        for side in ("ours", "theirs", "base")
+    }
+    has_base = any(block["base"] is not None for block in blocks)  # its marker: the base itself may be empty
     return Sides(sides["ours"], sides["theirs"], sides["base"] if has_base else None)
-
-
-def _block_at(lines: list[str], start: int) -> list[tuple[str, str]]:
-    """Return the block of conflict markers that begins at a line, as (label, line); [] where no whole one does."""
-    first = _CONFLICT_MARKER.fullmatch(lines[start])
-    if not first or first[1] != "<<<<<<<":
-        return []
-    block, label, kinds = [("<", lines[start])], "ours", "<"
-    for line in lines[start + 1 :]:
-        marker = _CONFLICT_MARKER.fullmatch(line)
-        kind = marker[1][0] if marker else ""
-        kinds += kind
-        if not any(order.startswith(kinds) for order in ("<=>", "<|=>")):
-            return []
-        block.append((kind or label, line))
-        if kind == ">":
-            return block
-        label = {"|": "base", "=": "theirs"}.get(kind, label)
-    return []

@@ -107,6 +107,7 @@ _PHRASE_LENGTHS = (24, 12)
 # each run of letters or digits match from its start alone, or a long word would be tried from each of its letters.
 _MIXED = re.compile(r"(?<![A-Za-z])[A-Za-z]+\d+[A-Za-z]|(?<!\d)\d+[A-Za-z]+\d")
 _DIGIT_BESIDE_LETTER = re.compile(r"\d(?:(?<=[A-Za-z].)|(?=[A-Za-z]))")  # every mixed word has one
+_LINE = re.compile(r"[^\n]+")
 _LONG_WORD = re.compile(r"[A-Za-z0-9_+/=.:-]{20,}")
 # a word, a hash, a uuid, a moment, an IPv6 address
 _PLAIN_WORD = re.compile(
@@ -337,25 +338,11 @@ def _keys(text: str) -> Iterator[Span]:
 
     Only lines with a long word that mixes letters and digits are given to it, each once.
     """
-    line_start = line_end = checked_to = 0
-    for digit in _DIGIT_BESIDE_LETTER.finditer(text):
-        at = digit.start()
-        if at < checked_to:
-            continue
-        if at >= line_end:
-            line_start, line_end = text.rfind("\n", 0, at) + 1, _find(text, "\n", at)
-        word_start = max(line_start, text.rfind(" ", line_start, at))
-        checked_to = min(line_end, _find(text, " ", at))
-        if any(_could_be_key(word) for word in _LONG_WORD.findall(text, word_start, checked_to)):
-            checked_to = line_end
-            for piece in _PIECE.finditer(text, line_start, line_end):
+    for line in _LINE.finditer(text):
+        # most lines have no such digit, which is found sooner than a long word
+        if _DIGIT_BESIDE_LETTER.search(line[0]) and any(map(_could_be_key, _LONG_WORD.findall(line[0]))):
+            for piece in _PIECE.finditer(text, *line.span()):
                 yield from _detected(piece.group(), piece.start())
-
-
-def _find(text: str, sign: str, at: int) -> int:
-    """Return the offset of the next `sign` from `at` on, or the end of the text."""
-    end = text.find(sign, at)
-    return len(text) if end < 0 else end
 
 
 def _detected(line: str, offset: int) -> Iterator[Span]:

@@ -171,6 +171,7 @@ def test_markers_hold_both_versions(style: str) -> None:
     assert ("# Bob\nLives in Porto.\nend\n" if style == "diff3" else None) == sides.base
     assert not has_markers(f"```\n{text}```\n")
     assert not has_markers("# Title\n=======\n<<<<<<< HEAD\n")
+    assert has_markers(text.replace("Lisbon.\n", ""))  # where one side took the lines out
 
 
 LINES = [
