@@ -515,12 +515,11 @@ class _Merging:
             first: The one text.
             second: The other text.
         """
-        if max(len(first.text), len(second.text)) > _MAX_COMPARED:
-            return first.text + second.text
         lines, others = markdown.LINE.findall(first.text), markdown.LINE.findall(second.text)
-        blocks = SequenceMatcher(None, lines, others, autojunk=False).get_matching_blocks()
-        common = [line for block in blocks for line in lines[block.a : block.a + block.size]]
-        former = markdown.LINE.findall(base.text) if base else common
+        if max(len(first.text), len(second.text)) > _MAX_COMPARED:
+            present = set(lines)
+            return "".join([*lines, *(line for line in others if line not in present)])
+        former = markdown.LINE.findall(base.text) if base else _common(lines, others)
         joined: list[str] = []
         for kind, *groups in Merge3(former, lines, others).merge_groups():
             if kind != "conflict":
@@ -532,7 +531,7 @@ class _Merging:
                 continue
             is_difference = replaced and self._is_preferred
             is_kept = not is_difference or self._differ("".join(kept), "".join(other))
-            joined += [*kept, *other] if is_kept else kept
+            joined += _united(kept, other) if is_kept else kept
         return "".join(joined)
 
     def _with_sound_meta(self, text: str) -> str:
@@ -601,6 +600,21 @@ def _between(units: Iterable[Key], common: Collection[Key]) -> dict[tuple[Key, K
         elif key[0] in _WITHOUT_ID:
             run.append(key)
     return runs
+
+
+def _common(lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the lines that two texts share, in order."""
+    blocks = SequenceMatcher(None, lines, others, autojunk=False).get_matching_blocks()
+    return [line for block in blocks for line in lines[block.a : block.a + block.size]]
+
+
+def _united(lines: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of two texts, those that they share once, and between these those of the first above the other's.
+
+    Both may have added the same words and some of their own: a base that was caught half saved lacks them.
+    """
+    for kind, *groups in Merge3(_common(lines, others), lines, others).merge_groups():
+        yield from (*groups[1], *groups[2]) if kind == "conflict" else groups[0]
 
 
 def _has_all(lines: Sequence[str], others: Iterable[str]) -> bool:

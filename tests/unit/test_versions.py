@@ -142,6 +142,15 @@ def test_short_term_memory_merges_by_event_and_item() -> None:
     assert {("x", "a"), (" ", "b"), (" ", "c"), (" ", "d")} == set(re.findall(r"- \[(.)\] (.)\n", text))
 
 
+@pytest.mark.parametrize("prefer", ["ours", "theirs"])
+def test_what_both_added_to_a_half_saved_exchange_stands_once(prefer: Literal["ours", "theirs"]) -> None:
+    half = f"{stm_text()}### 2025-09-16T15:30:00Z\n<!-- event: e1 -->\n"
+    said = "**User:** A bolt.\n\n{}**AI:** Yes.\n\n- By hand.\n{}"
+    one, other = (half + said.format(*lines) for lines in (("", "- Mine.\n"), ("**Mood:** good\n", "")))
+    merged = merge(PathKind.SHORT_TERM, half.encode(), one.encode(), other.encode(), prefer=prefer)
+    assert half + said.format("**Mood:** good\n", "- Mine.\n") == merged.text.decode()
+
+
 def test_a_review_keeps_each_proposal_once() -> None:
     """A mark counts more than an empty box; two marks that contradict each other both stand, which decides nothing."""
     line = "- [{}] Do it <!-- proposal: p1 -->\n"
