@@ -9,7 +9,9 @@
 The chats (BEAM in the form of `chats.py`, LoCoMo in its own) are read from the path and never part of the project. Each
 is a brain of its own, into which it is imported. It is asked its own questions, those of the other chats, which it
 cannot answer, and work prompts that have nothing to do with anybody's life (`data/push`, by a writer who never saw the
-program). Every second chat and the second half of the prompts are learned from, the others are told of.
+program). Every second chat and the second half of the prompts are learned from, the others are told of. Learned from
+are also three days of coding (`data/push/days`), by three writers who had not seen it either: what somebody told their
+memory in seven weeks, and the prompts of a day in two folders, half of which something told would help.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +56,7 @@ from brainiac.verbs import VERBS, Caller
 from brainiac.verbs.push import own_words
 
 PROMPTS = Path(__file__).parent / "data/push"
+DAYS = PROMPTS / "days"
 FOREIGN, OWN = 500, 100  # questions put to the brains of a file that are told of, and most to one
 HITS = 12  # as the verb looks at
 BESIDE = 2  # exchanges: so far from evidence a line still leads there
@@ -134,22 +138,42 @@ def gather(files: Sequence[Path], embedder: str) -> list[dict[str, Any]]:
         chats = read(file)
         for number, chat in enumerate(chats):
             with brain_of(chat, embedder) as brain:
-                vectors, analyzer = brain.recall._pages.vectors, brain.recall._pages.analyzer
-                chance = vectors.chance_cosine() if vectors else 0.0
                 for asked in questions(chats, number):
-                    query = searches(own_words(asked.text), ())[0]
-                    hits = [
-                        hit for hit in brain.recall.search(query, limit=HITS, now=brain.now()) if hit.speaker != "ai"
-                    ]
-                    telling = offers.telling(query, analyzer)
-                    signs = offers.signs_of(telling, hits, offers.found_in(hits, telling, analyzer), chance)
-                    places = [chat.exchange_of.get(hit.at, -1) for hit in hits]
-                    pairs = [(one, at in asked.answers) for one, at in zip(signs, places, strict=True) if one]
-                    rows.append(
-                        {"chat": chat.name, "is_learned": is_learned(number), "kind": asked.kind, "found": pairs}
-                    )
+                    pairs = _signs(brain, asked, chat.exchange_of)
+                    row = {"chat": chat.name, "is_learned": is_learned(number), "kind": asked.kind, "found": pairs}
+                    rows.append(row)
             print(chat.name, len(rows), file=sys.stderr, flush=True)
+    for file in sorted(DAYS.glob("*.json")):
+        day = json.loads(file.read_text("utf-8"))
+        with tempfile.TemporaryDirectory() as folder:
+            world, numbers = World(Path(folder)), dict[str, int]()
+            for number, told in enumerate(day["tellings"]):
+                at = datetime.fromisoformat(told["at"])
+                world.clock.advance(max(1.0, (at - world.clock.now()).total_seconds()))
+                numbers[iso(world.clock.now())] = number
+                world.drop(f"notes/{number}.md", told["text"])
+                world.run()
+            world.cli("promote")
+            with world.opened() as brain:
+                brain.recall.reindex()
+                for prompt in day["prompts"]:
+                    kind = "own" if prompt["useful"] else "foreign"
+                    pairs = _signs(brain, Question(prompt["text"], frozenset(prompt["useful"]), kind), numbers)
+                    rows.append({"chat": file.stem, "is_learned": True, "kind": kind, "found": pairs})
+        print(file.stem, len(rows), file=sys.stderr, flush=True)
     return rows
+
+
+def _signs(brain: Brain, asked: Question, place_of: Mapping[str, int]) -> list[tuple[offers.Signs, bool]]:
+    """Return the signs of what is found for a question, and whether that answers it, by when it was said."""
+    vectors, analyzer = brain.recall._pages.vectors, brain.recall._pages.analyzer
+    chance = vectors.chance_cosine() if vectors else 0.0
+    query = searches(own_words(asked.text), ())[0]
+    hits = [hit for hit in brain.recall.search(query, limit=HITS, now=brain.now()) if hit.speaker != "ai"]
+    telling = offers.telling(query, analyzer)
+    signs = offers.signs_of(telling, hits, offers.found_in(hits, telling, analyzer), chance)
+    met = [place_of.get(hit.at, -1) in asked.answers for hit in hits]
+    return [(one, is_met) for one, is_met in zip(signs, met, strict=True) if one]
 
 
 def learn(rows: Sequence[dict[str, Any]]) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from operator import mul
+from statistics import median
 from typing import NamedTuple
 
 from brainiac.search.background import information
@@ -22,11 +23,11 @@ _LIKE = 0.7  # of the trigrams of the shorter of two words: they are forms of on
 _MOST_WORDS = 64  # of a long text
 _FIRST = 12  # of the hits: what the brain knows of a prompt at all
 
-# Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats, and told on the other.
-WEIGHTS = (-0.43, 4.84, 0.33, 0.55, 0.46, 0.31, 0.32, -1.09, -4.32)
-# Measured on the same chats and two hours of coding, all of it known by then (docs/speaking-first.md):
+# Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats with an assistant and on three
+# days of coding, then made surer until few lines were in the way there (docs/speaking-first.md).
+WEIGHTS = (-1.13, 2.09, 1.17, 6.79, 4.38, 0.37, -0.19, -0.01, -0.67, -3.55)
+# measured on the same chats and two hours of coding, all of it known by then
 _BESIDE = 1.0  # so much less sure another may be beside the surest
-_HERE = 1.5  # so much surer of what names the folder that the person works in, and less of what names another
 _SAME_SUBJECT, _ANEW = 0.4, 0.6  # so near in meaning are tellings of one thing; of all that one tells: another says it
 _SAID = 0.8  # of what a text tells: it was said already
 
@@ -39,6 +40,7 @@ class Signs(NamedTuple):
         known: That share over the first hits together: how much of the prompt the brain knows at all.
         words: How many telling words it has.
         beyond: Its cosine beyond what chance would bring.
+        apart: Its cosine beyond that of the other hits in the middle.
         covered: The ranker's own measure of the words of the prompt, by how rare they are in the brain.
         about: 1 where the prompt names who speaks.
         score: By the ranker, a log-likelihood.
@@ -49,6 +51,7 @@ class Signs(NamedTuple):
     known: float
     words: float
     beyond: float
+    apart: float
     covered: float
     about: float
     score: float
@@ -106,12 +109,17 @@ def signs_of(
     total = max(sum(asked.values()), 1e-9)
     all_known = set[Token]().union(*(each.asked for each in found[:_FIRST]))
     known = sum(asked[token] for token in all_known) / total
+    near = [
+        hit.signals["cosine"] - chance if "embedded" in hit.signals and "cosine" in hit.signals else 0.0 for hit in hits
+    ]
+    middle = median(near) if near else 0.0
     return [
         Signs(
             share=sum(asked[token] for token in has) / total,
             known=known,
             words=sum(asked[token] >= _TELLS for token in has),
-            beyond=hit.signals["cosine"] - chance if "embedded" in hit.signals and "cosine" in hit.signals else 0.0,
+            beyond=beyond,
+            apart=beyond - middle,
             covered=hit.signals.get("covered", 0.0),
             about=hit.signals.get("about", 0.0),
             score=hit.score,
@@ -119,7 +127,7 @@ def signs_of(
         )
         if is_enough(hit, [asked[token] for token in has])
         else None
-        for hit, (n_words, has) in zip(hits, found, strict=True)
+        for hit, beyond, (n_words, has) in zip(hits, near, found, strict=True)
     ]
 
 
@@ -143,8 +151,6 @@ def worth(
     *,
     said: Sequence[str] = (),
     known: Set[str] = frozenset(),
-    here: str = "",
-    elsewhere: Sequence[str] = (),
 ) -> list[Hit]:
     """Return which of a prompt's hits are worth being offered, in the order in which they are to be told.
 
@@ -156,26 +162,16 @@ def worth(
         analyzer: The brain's language.
         said: What was said already.
         known: The names of what was told already.
-        here: The name of the folder that the person works in, of which they need not speak; "" for none.
-        elsewhere: Those of other folders.
     """
-    own, away = (
-        [token for name in names for token, value in telling(name, analyzer).items() if value >= _NAMES]
-        for names in ([here], elsewhere)
-    )
-    named = telling(text, analyzer)
-    away = [token for token in away if not holds(token, [*own, *named])]
-    asked = {token: value for token, value in named.items() if not holds(token, own)}
+    asked = telling(text, analyzer)
     found = found_in(hits, asked, analyzer)
-    sums = [
+    totals = [
         sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, found, chance)
     ]
-    texts = [analyzer.tokens(f"{hit.title} {hit.said}") for hit in hits]
-    totals = [each + _favour(words, own, away) for each, words in zip(sums, texts, strict=True)]
     order: list[int] = []
     for number in sorted(range(len(hits)), key=lambda number: -totals[number]):
-        # beside the surest only what is about as sure, and not for the folder alone
-        least = max(0.0, totals[order[0]] - _BESIDE, totals[number] - sums[number]) if order else 0.0
+        # beside the surest only what is about as sure
+        least = max(0.0, totals[order[0]] - _BESIDE) if order else 0.0
         before = [hits[each].said for each in order]
         if totals[number] > least and not any(
             stands_in(hits[number].said, others, analyzer) for others in (said, before)
@@ -205,13 +201,6 @@ def worth(
                 continue
         told[number] = hit
     return list(told.values())
-
-
-def _favour(words: Sequence[Token], own: Sequence[Token], away: Sequence[Token]) -> float:
-    """Return how much surer one may be of what has some words, by the folders that it names."""
-    if any(holds(token, words) for token in own):
-        return _HERE
-    return -_HERE if any(holds(token, words) for token in away) else 0.0
 
 
 def stands_in(text: str, others: Sequence[str], analyzer: Analyzer, share: float = _SAID) -> bool:

@@ -285,7 +285,7 @@ class Recall:
         Args:
             text: The prompt.
             hits: Of a search for it, best first.
-            about: What was said and where the person works, as `offers.worth` has it.
+            about: What was said and told already, as `offers.worth` has it.
         """
         vectors = self._pages.vectors
         chance = vectors.chance_cosine() if vectors else 0.0

@@ -13,8 +13,6 @@ from collections import deque
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 from brainiac.events import new_id
 from brainiac.storage.database import StateDatabase
@@ -119,12 +117,6 @@ class Pushes:
             if push.said and ((session and push.session == session) or (push.session or push.at) in sessions):
                 said.update(push.said)
         return said
-
-    def folders(self, project: str) -> dict[str, Any]:
-        """Return the name of a folder, and those of the others in which somebody could have been told anything."""
-        here = Path(project).name
-        names = {Path(push.project).name for push in list(self._rows) if push.project.startswith("/")}
-        return {"here": here, "elsewhere": sorted(names - {here})}
 
     def of_session(self, session: str) -> list[str]:
         """Return what was said in a session at its prompts, the latest first, each once."""

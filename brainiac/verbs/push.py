@@ -152,7 +152,7 @@ def push(
         gate = door.gate(brain)
         if kind == "related":
             known = pushes.known(session, project)
-            about = {"said": [text, *turns], "known": known, **pushes.folders(project)}
+            about = {"said": [text, *turns], "known": known}
             found = dict(_related(brain, gate, own_words(text), about))
             said_here = {turn.exchange for turn in Turns(brain.database).of_session(session)}
             rests = rests_of(brain, {*found, *known}) if found else {}
@@ -229,7 +229,7 @@ def _related(brain: Brain, gate: Gate, text: str, about: Mapping[str, Any]) -> I
         brain: The brain.
         gate: What may be shown.
         text: The person's own words.
-        about: What was said and told already, and where they work, as `offers.worth` has it.
+        about: What was said and told already, as `offers.worth` has it.
     """
     query = searches(text, ())[0]
     # a fact of short-term memory stands in its exchange too, by which it can be told why

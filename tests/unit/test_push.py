@@ -213,28 +213,6 @@ def test_a_further_line_has_something_further(world: World) -> None:
         assert TOLD not in [line["text"] for line in others]
 
 
-def test_another_folders_things_must_be_surer(world: World) -> None:
-    """What names another folder in which memory was asked is silent here; of one's own folder less must be named.
-
-    Seeds: H1.
-    """
-    world.drop("one.md", "We dropped Redis from larkspur, the job queue lives in Postgres now.")
-    world.run()
-    asked = "move the readings from Redis into Postgres"
-    with world.opened() as brain:
-        assert push(brain, asked, session="a", project="/code/larkspur")["lines"]
-        assert "nothing near" == push(brain, asked, session="b", project="/code/tidemark")["reason"]
-        assert push(brain, f"{asked} as in larkspur", session="c", project="/code/tidemark")["lines"]
-    world.drop(
-        "two.md", "In kelp the batch writer flushes at 500 rows; bigger batches made the WAL on barnacle explode."
-    )
-    world.run()
-    asked = "can i just bump the flush size to 5000 rows to get more throughput?"
-    with world.opened() as brain:
-        assert "nothing near" == push(brain, asked, session="d", project="/code/paperboy")["reason"]
-        assert push(brain, asked, session="e", project="/code/kelp")["lines"]
-
-
 def test_a_stale_line_is_never_told_alone(world: World) -> None:
     """A newer telling of the same in other words is told before it; and once it was told the older is not any more.
 
