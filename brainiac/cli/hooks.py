@@ -44,7 +44,7 @@ def hooks_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     """
     target = files.hook_file(host)
     edit, put = files.install_edit(brain, target)
-    agree_to(edit, is_agreed=yes)
+    agree_to(edit.lines, is_agreed=yes)
     files.install(brain, target, edit, put)
     say(f"Done. Now {target.next_step}. `brainiac hooks test {host}` shows whether it arrives." if edit.lines
         else f"{target.file} has it already.")  # fmt: skip
@@ -62,7 +62,7 @@ def hooks_off(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     if edit.after == (edit.before or ""):
         say(f"{target.file} has none of ours.")
         return
-    agree_to(edit, is_agreed=yes)
+    agree_to(edit.lines, is_agreed=yes)
     files.remove(brain, target, edit)
     for folder in {each.brain for each in brain.machine.capture.values()}:
         with turns_of(brain, folder) as turns:
@@ -137,8 +137,9 @@ def hooks_capture(
     values = {name: each.model_dump() for name, each in captured.items()}
     after = edit_meta(f"---\n{body or ''}---\n", capture=values).removeprefix("---\n").removesuffix("---\n")
     edit = Edit(file, before, after)
-    agree_to(edit, is_agreed=yes)
-    edit.make()
+    agree_to(edit.lines, is_agreed=yes)
+    if edit.lines:
+        edit.make()
     turns = Turns(brain.database)
     turns.end(folder=place)
     if off:

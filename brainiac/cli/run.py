@@ -153,7 +153,7 @@ def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) 
     unit = clients.unit_of(brain)
     missing, environment = clients.missing_variables(brain), clients.environment_file(brain)
     edit = unit.edit()
-    agree_to(edit, is_agreed=yes)
+    agree_to(edit.lines, is_agreed=yes)
     clients.install(unit, edit)
     say(f"{unit.manager} starts the daemon at each login ({unit.file}).")
     if missing:
@@ -218,7 +218,7 @@ def mcp_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
     edit = clients.plan(programs[host], brain.root)
-    agree_to(edit, is_agreed=yes)
+    agree_to(edit.lines, is_agreed=yes)
     clients.check_start(clients.server_entry(brain.root))
     if not edit.lines:
         say(f"{edit.file} has it already, and it starts.")

@@ -15,7 +15,7 @@ from copy import copy
 from datetime import UTC, tzinfo
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -26,9 +26,6 @@ from brainiac.storage.serving import is_running, require_alone
 from brainiac.terminal import beneath, clean, few, is_terminal, one_line, opening, output, say, show, silenced
 from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
-
-if TYPE_CHECKING:  # few commands need it
-    from brainiac.server.clients import Edit
 
 SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -220,11 +217,11 @@ def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
     typer.confirm(question, abort=True, err=True)  # seen with --json too
 
 
-def agree_to(edit: Edit, *, is_agreed: bool = False) -> None:
-    """Show a change of a settings file and ask whether to make it; where nothing would change nothing is asked."""
-    for line in edit.lines:
+def agree_to(change: Sequence[str], *, is_agreed: bool = False) -> None:
+    """Show the lines of a change of a settings file and ask whether to make it; without any nothing is asked."""
+    for line in change:
         say(line)
-    if edit.lines:
+    if change:
         agree("Write this?", is_agreed=is_agreed)
 
 

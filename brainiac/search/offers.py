@@ -24,7 +24,7 @@ _MOST_WORDS = 64  # of a long text
 _FIRST = 12  # of the hits: what the brain knows of a prompt at all
 
 # Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats with an assistant and on three
-# days of coding, then made surer until few lines were in the way there (docs/speaking-first.md).
+# days of coding; the offset is 1.0 lower than learned, where few lines are in the way (docs/speaking-first.md).
 WEIGHTS = (-1.13, 2.09, 1.17, 6.79, 4.38, 0.37, -0.19, -0.01, -0.67, -3.55)
 # measured on the same chats and two hours of coding, all of it known by then
 _BESIDE = 1.0  # so much less sure another may be beside the surest
