@@ -271,14 +271,14 @@ class Bus:
             raise
 
     def _answer(self, change: FileChange) -> None:
-        """Answer a prompt first and record its change afterwards, so that the answer does not wait."""
+        """Answer a prompt first and tell other plugins of it afterwards, so that the answer does not wait for them."""
         try:
             self.inbox.take(change.path)
         finally:
             self._submit_notice(change)
 
     def _soon_merge(self) -> None:
-        """Have `merge_versions` run when a sync tool has finished writing: once, however often it is asked for."""
+        """Have `merge_versions` run some seconds after it is first asked: sync tools rename whole files into place."""
 
         def run() -> None:
             self._is_merge_due = False
@@ -333,7 +333,7 @@ class Bus:
         else:
             path = change.path
             if recorded is None and change.kind in TO_ANSWER:
-                # the commit of the answer recorded the prompt; the hooks have not heard of it yet
+                # off the record: recorded with its answer, by its hash alone; the hooks have not heard of it yet
                 recorded = change
             if recorded is not None:
                 if is_marked(brain, path):

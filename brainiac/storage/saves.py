@@ -182,9 +182,6 @@ class ConcurrentSaves:
         A displaced file with another content than our commit expected has a person's save in it. It is merged into
         the file, or put in its place where there is none any more. Where both changed the same lines,
         `memory/review.md` says so. The journal keeps all texts.
-
-        Returns:
-            Paths whose saves were merged or put back.
         """
         for intent, step, file in self._transactions.displaced_files():
             content = read_bytes(file)

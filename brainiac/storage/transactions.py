@@ -476,9 +476,6 @@ class Transactions:
     def finish_pending(self) -> None:
         """Apply what other processes recorded, and finish a commit that a crash or an error interrupted.
 
-        Returns:
-            The events of finished commits, at most one.
-
         Raises:
             StorageError: The tree is not there (its disk is not mounted): nothing may be written in its place.
         """

@@ -21,6 +21,7 @@ from brainiac.text.dates import dates_in
 from brainiac.text.tokens import clock_hours, numbers
 
 TASKS = ("open", "tick", "drop")  # the actions that are about tasks and no statements
+READ_AGAIN = frozenset({"new", "replace", "end"})  # those whose texts a second reader reads
 PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 _NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")
@@ -46,9 +47,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
-
-
-READ_AGAIN = frozenset({"new", "replace", "end"})  # the actions whose texts a second reader reads
 
 
 @dataclass(frozen=True)
