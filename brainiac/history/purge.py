@@ -55,6 +55,7 @@ from brainiac.history.forget import (
     values_of,
 )
 from brainiac.history.why import find_memory
+from brainiac.storage.database import PAID
 from brainiac.storage.files import DAMAGED, read_bytes
 from brainiac.storage.statements import text_hash
 from brainiac.storage.turns import Turn, Turns
@@ -406,7 +407,7 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
         kept = "".join(line for line in lines if not traces.is_in(line.replace("/", " ").replace("_", " ")))
         if kept != "".join(lines):
             path.write_bytes(kept.encode("utf-8", "surrogateescape"))
-    brain.database.keep_only("answers", {})  # that models were paid for: they may have the words too
+    brain.database.keep_only(PAID, {})  # they may have the words too
     turns = Turns(brain.database)
     with turns.lock():  # as if they were in memory: neither a hook nor a transcript brings them any more
         turns.keep([replace(turn, user="", ai="", is_done=True, reason="purged") for turn in traces.turns])

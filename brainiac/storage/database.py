@@ -24,6 +24,7 @@ from brainiac.tree import LocalPlaces
 T = TypeVar("T")
 FILE, COMMIT_LOCK = "state.db", "commit.lock"  # of the state folder
 COMMITS, REPORT = "commits", "daemon"  # owners of what is kept: records of commits, what the daemon tells of itself
+PAID = "answers"  # likewise: of models, not carried out and committed yet; a purge empties it
 _KEPT = "CREATE TABLE IF NOT EXISTS kept(owner TEXT, key TEXT, value TEXT, PRIMARY KEY(owner, key)) WITHOUT ROWID;"
 _CORRUPT, _NO_DATABASE, _CUT_SHORT = 11, 26, 522  # sqlite3.h
 _ERROR = 1  # a table or a column is missing

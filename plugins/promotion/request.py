@@ -31,6 +31,7 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.llm import schemas
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Existing, Operation, Refused, Said, VerifyRequest
+from brainiac.storage.database import PAID
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import FiledExchanges, author_on_page, said_at
 from brainiac.storage.statements import StatementLog, event_hash
@@ -45,7 +46,6 @@ from .known import StandIns, has_only_stand_ins, is_stand_in, known_for
 
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
-PAID = "answers"  # the owner of what the database keeps: answers that are not carried out and committed
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again

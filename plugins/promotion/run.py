@@ -30,6 +30,7 @@ from brainiac.llm.catalog import count
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
+from brainiac.storage.database import PAID
 from brainiac.storage.files import locked
 from brainiac.storage.links import LinkOrigins, with_rooted_links
 from brainiac.storage.review import Records, asking
@@ -44,7 +45,7 @@ from .checks import TASKS, comparable
 from .draft import NOWHERE, MemoryDraft
 from .filing import NAME, add_exchanges
 from .known import steps_to_take_out
-from .request import PAID, Calls, Consolidator, open_tasks
+from .request import Calls, Consolidator, open_tasks
 from .verify import FOLLOWS, read_again
 
 REST_SECONDS = 60.0
@@ -195,6 +196,8 @@ def readers(brain: Brain) -> dict[bool, bool]:
 class Run:
     """One run over a snapshot, from the model calls to the commit.
 
+    Whoever makes one has begun it: `PromotionStarted` is recorded, the cause of its calls and of its commit.
+
     Args:
         brain: The brain.
         short_term: Short-term memory as it was read.
@@ -230,7 +233,7 @@ class Run:
         self._draft = MemoryDraft(brain, self._log)
         self._exchanges = Exchanges(brain)
         self._origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
-        self._memory, self._said, self._is_past = memory, exchanges | line_events, cause is not None
+        self._memory, self._said = memory, exchanges | line_events
         self._lines = {id_: item.text for id_, item in lines.items()}
         # the results by now; `Outcome` and `MemoryPromoted` say what is not said here
         self._out, self._left = (out := Outcome()), out.left
@@ -248,6 +251,9 @@ class Run:
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
         self._stand_ins = {place: ids for place, ids in made_without_model if set(ids) <= set(unread)}
         self._calls = Calls(brain, self._started.id, abandon)
+        self._consolidator = Consolidator(
+            self._calls, self._log, self._origins, short_term, self._stand_ins, is_past=cause is not None
+        )
 
     def run(self) -> Outcome:
         """Consolidate, summarize and commit; return what was done."""
@@ -290,10 +296,7 @@ class Run:
         said = list(self._said.values())
         may_see = readers(self._brain)
         for_model = [event for event in said if may_see[event.is_private]]
-        consolidator = Consolidator(
-            self._calls, self._log, self._origins, self._short_term_now, self._stand_ins, is_past=self._is_past
-        )
-        self._origin_of = consolidator.origin_of
+        consolidator = self._consolidator
         decided_before_crash = consolidator.decided_before(said)
         # private exchanges are asked about apart: they may need another model, on this machine
         others, private = ([event for event in for_model if event.is_private == value] for value in (False, True))
@@ -340,7 +343,7 @@ class Run:
         for candidate in (row for row in candidates if row.operation.is_doubted):
             self._hold_back(candidate, f"a check: {candidate.operation.reasoning}")
         candidates = [row for row in candidates if not row.operation.is_doubted]
-        verdicts = read_again(self._calls, candidates, self._draft, self._origin_of)
+        verdicts = read_again(self._calls, candidates, self._draft, self._consolidator.origin_of)
         for candidate in candidates:
             verdict, model = verdicts.get(candidate.id, (None, ""))
             if verdict is None or verdict.verdict == FOLLOWS:
