@@ -439,7 +439,7 @@ def honour(brain: Brain) -> None:
     for event, purged in tombstones:
         short_term = brain.read_text(brain.tree.short_term) or ""
         aware: dict[str, int] = knew.get(event.id, {})
-        named: PurgedWords | str = ""
+        named: PurgedWords | None = None  # its words, where something that was written before it may be here
         was_honoured = brain.journal.device in aware
         if purged.salt and (not was_honoured or (has_arrived and devices - aware.keys())):
             named, last = _written_before(brain, purged, aware, looked_at if was_honoured else {})
@@ -468,10 +468,10 @@ def honour(brain: Brain) -> None:
 
 def _written_before(
     brain: Brain, purged: TextsPurged, aware: Mapping[str, int], looked_at: Mapping[str, str]
-) -> tuple[PurgedWords | str, dict[str, str]]:
-    """Return what a purge is to find in texts that were written before their device knew of it; "" for nothing.
+) -> tuple[PurgedWords | None, dict[str, str]]:
+    """Return the words of a purge with the sentences that were written before their device knew of it.
 
-    With it comes the last `seq` of each journal.
+    None where there is no such sentence and this device has carried it out. With it comes each journal's last `seq`.
 
     Args:
         brain: The brain.
@@ -488,7 +488,7 @@ def _written_before(
         if isinstance(event.what, CopyMerged) and event.seq > int(looked_at.get(name, 0)):
             merged.append(event.changes)
         for digest, path in ((change.after, change.path) for change in event.changes if change.after):
-            written = (event.id, event.seq < aware.get(name, event.seq + 1))
+            written = (event.id, name not in aware or event.seq < aware[name])
             first[digest] = min(written, first.get(digest, written))  # a text that arrived here is not from here
             if event.seq > int(looked_at.get(name, 0)):
                 new.add(digest)
@@ -512,7 +512,8 @@ def _written_before(
         if any(first.get(digest, ("", False))[1] and brain.kept_text(digest) is None for digest in befores):
             stood = {each for digest in befores for each in sentences_of(brain.kept_text(digest))}
             said |= {each for change in changes for each in sentences_of(brain.kept_text(change.after))} - stood
-    return (replace(words, said=frozenset(said)) if said or brain.journal.device not in aware else ""), last
+    is_done = not said and brain.journal.device in aware
+    return None if is_done else replace(words, said=frozenset(said)), last
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:

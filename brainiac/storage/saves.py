@@ -143,7 +143,7 @@ class ConcurrentSaves:
         (seen, (base, base_ids)), *later = trail
         lines, ids = set(base), set(base_ids)
         for digest, (its_lines, its_ids) in later:
-            if not (present & saved & its_lines) <= lines or not (saved_ids & its_ids) <= ids:
+            if saved & present & (its_lines - lines) or saved_ids & (its_ids - ids):
                 seen, base = digest, its_lines
             lines |= its_lines
             ids |= its_ids

@@ -376,7 +376,8 @@ class _Merging:
             added = [key for key in second.get(neighbours, ()) if key not in self._base and key not in mine]
             if is_replaced and kept and added:
                 texts = "".join(mine[key].text for key in kept), "".join(others[key].text for key in added)
-                standing |= {} if self._differ(*texts) else {key: [] for key in added}
+                if not self._differ(*texts):
+                    standing.update({key: [] for key in added})
                 places |= dict.fromkeys(added, kept[-1]) if self._leading is self._first else {}
         return places
 
