@@ -139,6 +139,10 @@ class Attack:
             process.wait(30)
         self.kills += bool(alive)
         self.killed_processes += len(alive)
+        read = -1
+        while self.server and read < len(self.server.requests):  # what was sent before the end is read after it
+            read = len(self.server.requests)
+            time.sleep(0.1)
         self.book.crashes.append(len(self.server.requests) if self.server else 0)
 
     def finish(self, seconds: float) -> None:
