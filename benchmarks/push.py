@@ -3,6 +3,7 @@
     python benchmarks/push.py gather OUT.json CHATS.json... [--embedder auto]   # the signs of each thing found
     python benchmarks/push.py learn OUT.json            # weights for `offers.WEIGHTS`, and the curve on the other half
     python benchmarks/push.py ask CHATS.json... [--embedder auto]               # the other half, through the verb
+    python benchmarks/push.py days DAY.json... [--show]                         # days of coding, through the verb
     python benchmarks/push.py client [--times 100]                              # the hook's process beside a daemon
     python benchmarks/push.py background                                        # makes `brainiac/search/background.bin`
 
@@ -11,7 +12,8 @@ is a brain of its own, into which it is imported. It is asked its own questions,
 cannot answer, and work prompts that have nothing to do with anybody's life (`data/push`, by a writer who never saw the
 program). Every second chat and the second half of the prompts are learned from, the others are told of. Learned from
 are also three days of coding (`data/push/days`), by three writers who had not seen it either: what somebody told their
-memory in seven weeks, and the prompts of a day in two folders, half of which something told would help.
+memory in seven weeks, and the prompts of a day in two folders, half of which something told would help. Six days more
+(`data/push/changes`) showed when a later telling is of the same; of the three in `data/push/blind` nothing was learned.
 """
 
 from __future__ import annotations
@@ -128,6 +130,23 @@ def brain_of(chat: Chat, embedder: str) -> Iterator[Brain]:
             yield brain
 
 
+@contextmanager
+def brain_of_day(day: Mapping[str, Any]) -> Iterator[tuple[Brain, dict[str, int]]]:
+    """Tell a brain what somebody told theirs, at its times; yield it, and the number of each telling by when it was."""
+    with tempfile.TemporaryDirectory() as folder:
+        world, numbers = World(Path(folder)), dict[str, int]()
+        for number, told in enumerate(day["tellings"]):
+            at = datetime.fromisoformat(told["at"])
+            world.clock.advance(max(1.0, (at - world.clock.now()).total_seconds()))
+            numbers[iso(world.clock.now())] = number
+            world.drop(f"notes/{number}.md", told["text"])
+            world.run()
+        world.cli("promote")
+        with world.opened() as brain:
+            brain.recall.reindex()
+            yield brain, numbers
+
+
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
@@ -145,21 +164,11 @@ def gather(files: Sequence[Path], embedder: str) -> list[dict[str, Any]]:
             print(chat.name, len(rows), file=sys.stderr, flush=True)
     for file in sorted(DAYS.glob("*.json")):
         day = json.loads(file.read_text("utf-8"))
-        with tempfile.TemporaryDirectory() as folder:
-            world, numbers = World(Path(folder)), dict[str, int]()
-            for number, told in enumerate(day["tellings"]):
-                at = datetime.fromisoformat(told["at"])
-                world.clock.advance(max(1.0, (at - world.clock.now()).total_seconds()))
-                numbers[iso(world.clock.now())] = number
-                world.drop(f"notes/{number}.md", told["text"])
-                world.run()
-            world.cli("promote")
-            with world.opened() as brain:
-                brain.recall.reindex()
-                for prompt in day["prompts"]:
-                    kind = "own" if prompt["useful"] else "foreign"
-                    pairs = _signs(brain, Question(prompt["text"], frozenset(prompt["useful"]), kind), numbers)
-                    rows.append({"chat": file.stem, "is_learned": True, "kind": kind, "found": pairs})
+        with brain_of_day(day) as (brain, numbers):
+            for prompt in day["prompts"]:
+                kind = "own" if prompt["useful"] else "foreign"
+                pairs = _signs(brain, Question(prompt["text"], frozenset(prompt["useful"]), kind), numbers)
+                rows.append({"chat": file.stem, "is_learned": True, "kind": kind, "found": pairs})
         print(file.stem, len(rows), file=sys.stderr, flush=True)
     return rows
 
@@ -267,6 +276,37 @@ def _count(into: Counter[str], brain: Brain, chat: Chat, question: Question, sai
     into.update(evidence=away == 0, leads=away <= BESIDE)
 
 
+def play(file: Path, *, is_shown: bool) -> Counter[str]:
+    """Play a day of coding through the verb; count what is said by what its writer says of it.
+
+    Args:
+        file: The day.
+        is_shown: Whether to print each line.
+    """
+    day, counted = json.loads(file.read_text("utf-8")), Counter[str]()
+    tellings = [" ".join(told["text"].split()) for told in day["tellings"]]
+    with brain_of_day(day) as (brain, _):
+        brain.clock.advance(86400)  # type: ignore[attr-defined]
+        for prompt in day["prompts"]:
+            brain.clock.advance(240)  # type: ignore[attr-defined]
+            about = {"session": prompt["session"], "project": day["projects"][prompt["project"]]}
+            said = VERBS["push"].call(brain, {"text": prompt["text"], **about}, Caller("api:benchmark"))
+            places = [
+                next((number for number, told in enumerate(tellings) if line["text"].strip("…") in told), -1)
+                for line in said["lines"]
+            ]
+            is_helped = not set(places).isdisjoint(prompt["useful"])
+            counted.update(prompts=1, spoken=bool(places), lines=len(places))
+            for place, line in zip(places, said["lines"], strict=True):
+                kind = "useful" if place in prompt["useful"] else "beside the point"
+                if place in prompt["stale"]:
+                    kind = "earlier, beside the newer" if is_helped else "outdated"
+                counted[kind] += 1
+                if is_shown:
+                    print(f"{kind:26}{line['day']} {line['text']}\n{'':26}{' '.join(prompt['text'].split())[:150]}")
+    return counted
+
+
 # --- the client -------------------------------------------------------------------------------------------------------
 
 
@@ -365,10 +405,11 @@ def write_background() -> None:
 def main() -> None:
     """Do what the first word says; figures end as one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("gather", "learn", "ask", "client", "background"))
+    parser.add_argument("what", choices=("gather", "learn", "ask", "days", "client", "background"))
     parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--embedder", default="auto")
     parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--show", action="store_true", help="print each line of the days")
     given = parser.parse_args()
     if given.what == "gather":
         given.files[0].write_text(json.dumps(gather(given.files[1:], given.embedder)))
@@ -380,6 +421,8 @@ def main() -> None:
                 print(json.dumps(row))
     elif given.what == "ask":
         print(json.dumps(ask(given.files, given.embedder)))
+    elif given.what == "days":
+        print(json.dumps({file.stem: play(file, is_shown=given.show) for file in given.files}))
     elif given.what == "client":
         print(json.dumps(measure_client(given.times)))
     else:
