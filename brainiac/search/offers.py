@@ -9,7 +9,7 @@ sum, learned by `benchmarks/push.py`; rank alone cannot tell, since something al
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from operator import mul
 from statistics import median
 from typing import NamedTuple
@@ -28,7 +28,10 @@ _FIRST = 12  # of the hits: what the brain knows of a prompt at all
 WEIGHTS = (-1.13, 2.09, 1.17, 6.79, 4.38, 0.37, -0.19, -0.01, -0.67, -3.55)
 # measured on the same chats and two hours of coding, all of it known by then
 _BESIDE = 1.0  # so much less sure another may be beside the surest
-_SAME_SUBJECT, _ANEW = 0.4, 0.6  # so near in meaning are tellings of one thing; of all that one tells: another says it
+# two tell of the same thing where their cosine, and the share of what the older tells that stands in the newer, come to
+# this sum, and may where they come to the lesser one: learned on the 180 changes of nine days of coding
+_SAME, _MAY_BE_SAME = 0.7, 0.48
+_ANEW = 0.6  # of what the older tells: the newer says it anew
 _SAID = 0.8  # of what a text tells: it was said already
 
 
@@ -144,9 +147,9 @@ def is_enough(hit: Hit, told: Sequence[float]) -> bool:
 
 def worth(
     text: str,
-    hits: Sequence[Hit],
+    look: Callable[[str], Sequence[Hit]],
     chance: float,
-    near: Sequence[Sequence[float]],
+    near: Callable[[Sequence[Hit]], Sequence[float]],
     analyzer: Analyzer,
     *,
     said: Sequence[str] = (),
@@ -156,14 +159,14 @@ def worth(
 
     Args:
         text: The prompt.
-        hits: Best first.
+        look: Returns what memory has on some words and may be said, best first.
         chance: How near the nearest vector comes by chance; 0 without vectors.
-        near: How near each hit is in meaning to each.
+        near: Returns how near each of some hits is in meaning to the first.
         analyzer: The brain's language.
         said: What was said already.
         known: The names of what was told already.
     """
-    asked = telling(text, analyzer)
+    asked, hits = telling(text, analyzer), look(text)
     found = found_in(hits, asked, analyzer)
     totals = [
         sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs_of(asked, hits, found, chance)
@@ -174,10 +177,10 @@ def worth(
         least = max(0.0, totals[order[0]] - _BESIDE) if order else 0.0
         before = [hits[each].said for each in order]
         if totals[number] > least and not any(
-            stands_in(hits[number].said, others, analyzer) for others in (said, before)
+            share_in(hits[number].said, others, analyzer) >= _SAID for others in (said, before)
         ):
             order.append(number)
-    told: dict[int, Hit] = {}
+    told: dict[str, Hit] = {}
     heard = set[Token]()
     for number in order:
         hit = hits[number]
@@ -185,26 +188,54 @@ def worth(
         if told and new <= heard:
             continue
         heard |= new
-        later = [
-            other
-            for other, one in enumerate(hits)  # the prompt itself may have been noted by now
-            if one.at > hit.at and near[number][other] >= _SAME_SUBJECT and not stands_in(one.said, [text], analyzer)
-        ]
         # what was told later of the same may be what holds now: it comes before, or alone where it says most of it, and
-        # once it was said the older would mislead; in a transcript nobody tells memory what holds
-        if later and not hit.name:
-            newest = max(later, key=lambda other: hits[other].at)
-            is_known = hits[newest].name_in_memory in known or stands_in(hits[newest].said, said, analyzer)
+        # once it was said the older would mislead, as it may where it is not sure that a later one is of the same; in a
+        # transcript nobody tells memory what holds
+        likeness, newer = (0.0, hit) if hit.name else _newer(hit, look(hit.said), near, text, analyzer)
+        if _MAY_BE_SAME <= likeness < _SAME:
+            continue
+        if likeness >= _SAME:
+            is_known = newer.name_in_memory in known or share_in(newer.said, said, analyzer) >= _SAID
             if not is_known:
-                told[newest] = hits[newest]
-            if is_known or stands_in(hit.said, [hits[newest].said], analyzer, _ANEW):
+                told[newer.name_in_memory] = newer
+            if is_known or share_in(hit.said, [newer.said], analyzer) >= _ANEW:
                 continue
-        told[number] = hit
+        told.setdefault(hit.name_in_memory, hit)
     return list(told.values())
 
 
-def stands_in(text: str, others: Sequence[str], analyzer: Analyzer, share: float = _SAID) -> bool:
-    """Return whether nearly all, or some share, of what a text tells stands in other texts, in whatever order."""
+def _newer(
+    hit: Hit,
+    others: Sequence[Hit],
+    near: Callable[[Sequence[Hit]], Sequence[float]],
+    text: str,
+    analyzer: Analyzer,
+) -> tuple[float, Hit]:
+    """Return how surely one of some hits tells the same as another one, and later; and the newest that surely does.
+
+    Args:
+        hit: The other one, which is the newest itself where none does.
+        others: The hits.
+        near: See `worth`.
+        text: The prompt, which itself may have been noted by now.
+        analyzer: The brain's language.
+    """
+    later = [
+        other
+        for other in others
+        if other.at > hit.at
+        and share_in(other.said, [text], analyzer) < _SAID
+        and share_in(other.said, [hit.said], analyzer) < 1  # else it has nothing new, as the statement made of it
+    ]
+    shares = [share_in(hit.said, [other.said], analyzer) for other in later]
+    alike = [cosine + share for cosine, share in zip(near([hit, *later])[1:], shares, strict=True)]
+    same = [other for other, likeness in zip(later, alike, strict=True) if likeness >= _SAME]
+    return max(alike, default=0.0), max(same, key=lambda other: other.at, default=hit)
+
+
+def share_in(text: str, others: Sequence[str], analyzer: Analyzer) -> float:
+    """Return the share of what a text tells that stands in other texts, in whatever order; 1 where it tells nothing."""
     told = telling(text, analyzer)
     present = list(dict.fromkeys(token for other in others for token in analyzer.tokens(other)))
-    return sum(value for token, value in told.items() if holds(token, present)) >= share * sum(told.values())
+    total = sum(told.values())
+    return sum(value for token, value in told.items() if holds(token, present)) / total if total else 1.0

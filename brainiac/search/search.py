@@ -279,18 +279,20 @@ class Recall:
         """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
         return self._pages.vectors.wishes(text) if self._pages.vectors else set()
 
-    def worth(self, text: str, hits: Sequence[Hit], **about: Any) -> list[Hit]:
-        """Return which of a prompt's hits help somebody who did not ask, as they are to be told.
+    def worth(self, text: str, look: Callable[[str], Sequence[Hit]], **about: Any) -> list[Hit]:
+        """Return what memory has on a prompt that helps somebody who did not ask, as it is to be told.
 
         Args:
             text: The prompt.
-            hits: Of a search for it, best first.
+            look: Searches for some words; returns of the hits what may be said, best first.
             about: What was said and told already, as `offers.worth` has it.
         """
-        vectors = self._pages.vectors
-        chance = vectors.chance_cosine() if vectors else 0.0
-        near = vectors.alike([hit.content for hit in hits]) if vectors else np.zeros((len(hits), len(hits)))
-        return offers.worth(text, hits, chance, near.tolist(), self._pages.analyzer, **about)
+        vectors, analyzer = self._pages.vectors, self._pages.analyzer
+
+        def near(hits: Sequence[Hit]) -> list[float]:
+            return vectors.alike([hit.content for hit in hits])[0].tolist() if vectors else [0.0] * len(hits)
+
+        return offers.worth(text, look, vectors.chance_cosine() if vectors else 0.0, near, analyzer, **about)
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.

@@ -31,6 +31,7 @@ from brainiac.library import read_prompt
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import clean, quoted
 from brainiac.llm.gate import Gate
+from brainiac.search.documents import Hit
 from brainiac.search.query import excerpt, searches
 from brainiac.settings import PushKind
 from brainiac.storage.pushes import HEAD, Push, Pushes
@@ -231,18 +232,22 @@ def _related(brain: Brain, gate: Gate, text: str, about: Mapping[str, Any]) -> I
         text: The person's own words.
         about: What was said and told already, as `offers.worth` has it.
     """
-    query = searches(text, ())[0]
     # a fact of short-term memory stands in its exchange too, by which it can be told why
     short_term = brain.tree.relative(brain.tree.short_term)
-    hits = [
-        hit
-        for hit in gate.hits(brain.recall.search(query, limit=_HITS, now=brain.now()))
-        # an assistant's words are none of the person's, and one assistant could plant them for another
-        if not (hit.speaker == "ai" or hit.origin in _NOT_TOLD)
-        and (hit.path != short_term or hit.kind == "exchange")
-        and not (hit.former or hit.is_archived)  # what no longer holds misleads
-    ]
-    for hit in brain.recall.worth(query, hits, **about):
+
+    def look(words: str) -> list[Hit]:
+        found = brain.recall.search(searches(words, ())[0], limit=_HITS, now=brain.now())
+        return [
+            hit
+            for hit in gate.hits(found)
+            # an assistant's words are none of the person's, and one assistant could plant them for another
+            if not (hit.speaker == "ai" or hit.origin in _NOT_TOLD)
+            and (hit.path != short_term or hit.kind == "exchange")
+            and not (hit.former or hit.is_archived)  # what no longer holds misleads
+        ]
+
+    query = searches(text, ())[0]
+    for hit in brain.recall.worth(query, look, **about):
         name = hit.name_in_memory
         yield name, Line(receipt_id(name), brain.day_of(hit.at) if hit.at else "", _short(hit.said, query))
 

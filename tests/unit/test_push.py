@@ -214,24 +214,24 @@ def test_a_further_line_has_something_further(world: World) -> None:
 
 
 def test_a_stale_line_is_never_told_alone(world: World) -> None:
-    """A newer telling of the same in other words is told before it; and once it was told the older is not any more.
+    """A newer telling of the same is told before it; once it was told, or where it is not sure, nothing is.
 
     Seeds: H1.
     """
-    world.drop(
-        "one.md", "Kelp staging runs on limpet, a small VM in Rokas' office; so never run the full backfill there."
-    )
+    world.drop("notes/1.md", "Kelp staging runs on limpet, a VM in Rokas' office; never run the full backfill there.")
+    world.drop("notes/2.md", "Choir practice is on Mondays at 19:30 in the parish hall, I sing second bass.")
     world.run()
-    world.clock.advance(3600)
-    world.drop("two.md", "We moved kelp staging to a new Hetzner machine called mussel; limpet is switched off.")
+    world.cli("promote")  # the statements that stand now are no newer tellings
+    world.clock.advance(90_000)
+    world.drop("3.md", "We moved kelp staging to a new Hetzner machine called mussel; limpet is switched off.")
+    world.drop("4.md", "Until Christmas the choir meets on Wednesdays at eight, the heating of the hall is out.")
     world.run()
-    asked = "deploy the branch to staging so i can try the full backfill"
     with world.opened() as brain:
+        asked = "deploy the branch to staging so i can try the full backfill"
         newer, older = (line["text"] for line in push(brain, asked, session="a", project="/code/kelp")["lines"])
-        assert "mussel" in newer
-        assert "full backfill" in older
-        turns = ["We moved kelp staging to a new Hetzner machine called mussel; limpet is switched off."]
-        assert "nothing near" == push(brain, asked, session="b", turns=turns)["reason"]
+        assert ("mussel" in newer, "full backfill" in older) == (True, True)
+        assert "nothing near" == push(brain, asked, session="b", turns=[newer])["reason"]
+        assert "nothing near" == push(brain, "who is second bass at choir practice on mondays", session="c")["reason"]
 
 
 def test_after_a_compaction_what_was_said_comes_again(brain: Brain, world: World) -> None:
