@@ -58,6 +58,7 @@ class Sources:
         origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
         day_of: Returns the person's day of a moment.
         pages: Titles and aliases of the pages that were shown, by path.
+        about: What each of them says that it is about.
         known: The statements that were shown, nearest first.
         tasks: The open goals and tasks that were shown.
         is_past: Whether the exchanges are of long ago, and open and end no task of today.
