@@ -851,7 +851,8 @@ def sentences_of(texts: Iterable[str]) -> set[str]:
         commands, _ = parse_commands(text)
         arguments = [command.argument for command in commands]
         for line in "\n".join([text, *arguments]).splitlines():
-            sentences.update(sentence.strip().strip('"') for sentence in (line, *pieces(line)))
+            own = [sentence.strip().strip('"') for sentence in (line, *pieces(line))]
+            sentences.update(own, (sentence.lstrip("-*+ ") for sentence in own))  # elsewhere it is no list item
     return sentences
 
 

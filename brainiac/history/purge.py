@@ -218,7 +218,8 @@ class Traces:
     def tombstone(self) -> TextsPurged:
         """Return what is to be destroyed, by ids and hashes alone."""
         target = self._target
-        sentences = (" ".join(words(sentence)) for sentence in self.sentences)
+        sentences = {" ".join(words(sentence)) for sentence in self.sentences}
+        sentences -= {" ".join(words(piece.decode("utf-8", "replace"))) for piece in self.elsewhere}
         return TextsPurged(
             exchanges=target.exchanges,
             # its uuid, or the path of a page without one
@@ -229,7 +230,7 @@ class Traces:
             events=tuple(self.events),
             salt=self._salt,
             words=tuple(sorted(salted_hash(self._salt, word) for word in words(str(target.words)))),
-            sentences=tuple(sorted({salted_hash(self._salt, sentence) for sentence in sentences})),
+            sentences=tuple(sorted(salted_hash(self._salt, sentence) for sentence in sentences)),
         )
 
     # --- events ---------------------------------------------------------------------------------------------

@@ -356,8 +356,8 @@ def test_a_purge_that_is_killed_is_carried_on(tmp_path: Path, part: int) -> None
 
 
 def test_what_was_written_offline_elsewhere_goes_too(world: World) -> None:
-    """Reworded and asked on a device that did not know of the purge: gone there, and here if it came here before."""
-    world.save(PAGE, f"# Garden\n\n- {SECRET}\n- The cat sleeps.\n")
+    """Gone there, and here if it came here before; what another says within the same item stays where it was said."""
+    world.save(PAGE, f"# Garden\n\n- I prefer tea over coffee.\n{SECRET}\n- The cat sleeps.\n")
     later(world)
     desk = world.device("desk")
     desk.run()
