@@ -162,8 +162,8 @@ def _fill(brain: Brain, turns: Turns, host: str, file: Path) -> None:
             if former := _same(known, one, new):
                 known.remove(former)
                 now = replace(former, told_as=new.told_as)
-                if not former.exchange:
-                    now = replace(now, name=new.name, at=new.at, exchange=new.exchange)
+                if not former.exchange:  # its order among others of the same second is the transcript's too
+                    now = replace(now, name=new.name, at=new.at, exchange=new.exchange, seen=new.seen)
                 if not former.is_done and not is_last:
                     now = replace(now, ai=former.ai or new.ai, is_over=True)
                 kept += [now] if now != former else []

@@ -55,7 +55,7 @@ class Turn:
         name: The key of the exchange within its conversation.
         told_as: The id by which the transcript tells it; "" while it was not seen there.
         reason: Why it is not kept; "" where it is.
-        seen: Ascends with the order in which they were heard of.
+        seen: Ascends with the order in which they were heard of, or in which their transcript has them.
     """
 
     session: str
