@@ -100,8 +100,9 @@ class KeyedExecutor:
         self._busy += 1
         self._is_turn_of_newest = not self._is_turn_of_newest
         # only keys that never had a worker are new: a busy conversation cannot push the others back again and again
-        newest = (key for key in reversed(self._waiting) if self._is_turn_of_newest and self._waiting[key])
-        key = next(newest, next(iter(self._waiting)))
+        newest = (key for key in reversed(self._waiting) if self._waiting[key])
+        longest = next(iter(self._waiting))
+        key = next(newest, longest) if self._is_turn_of_newest else longest
         del self._waiting[key]
         self._pool.submit(self._run, key, self._lanes[key][0])
 

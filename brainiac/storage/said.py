@@ -219,9 +219,9 @@ class Answered:
         """Return whether another prompt was answered in the same folder, which may be the inbox itself."""
         folder = posixpath.dirname(path)
         # `0` is the character after `/`: this range of an index has exactly the paths below the folder
-        sql = "SELECT DISTINCT prompt FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0' AND prompt != ?2"
-        rows = self._projection.query(sql, folder, path)
-        return any(posixpath.dirname(other) == folder for (other,) in rows)
+        sql = """SELECT 1 FROM exchanges WHERE prompt > ?1 || '/' AND prompt < ?1 || '0' AND prompt != ?2
+            AND NOT instr(substr(prompt, length(?1) + 2), '/') LIMIT 1"""
+        return bool(self._projection.query(sql, folder, path))
 
     def is_settled(self, path: str, file_hash: str | None) -> bool:
         """Return whether a prompt needs nothing: unchanged since its last answer, with the response beside it.
@@ -280,11 +280,11 @@ class Answered:
         """
         # `lines` has those exchanges alone that have no outcome
         sql = """SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
-            WHERE (?1 OR exchanges.device = ?2) AND (exchanges.at <= ?3 OR exchanges.device != ?2) AND ?4 IN ('', event)
-            ORDER BY event"""
+            WHERE (?1 OR exchanges.device = ?2) AND (exchanges.at <= ?3 OR exchanges.device != ?2)
+            AND event BETWEEN ?4 AND ?5 ORDER BY event"""
         own, found = self._device, list[Event]()
         is_for_all = "1" if self._store.settings.active_device == own else "0"
-        for device, line in self._projection.query(sql, is_for_all, own, own_until, exchange):
+        for device, line in self._projection.query(sql, is_for_all, own, own_until, exchange, exchange or _LAST):
             event = from_line(line.encode())
             what = event.what
             paths = [path for path in (what.prompt, what.response) if path] if isinstance(what, ExchangeEvent) else []
