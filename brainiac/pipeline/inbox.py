@@ -17,6 +17,7 @@ from brainiac.clock import iso
 from brainiac.formats import prompt as prompts
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.history.copies import is_marked
+from brainiac.imports.dropped import is_taken_in, take_in
 from brainiac.library import read_prompt
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import FILE_ENDINGS, is_printable, is_too_long
@@ -80,12 +81,8 @@ def problem_of(error: errors.UserError | errors.StorageError) -> str:
 
 def untaken_files(brain: Brain, paths: Iterable[str]) -> list[str]:
     """Return which of the paths are PDFs, photos and recordings of the inbox without a page."""
-    files = [path for path in paths if brain.tree.kind_of(path) is events.PathKind.FILE]
-    if not files:
-        return []
-    from brainiac.imports.dropped import is_taken_in  # most brains get no such files
-
-    return [path for path in files if not is_taken_in(brain, path)]
+    kind_of = brain.tree.kind_of
+    return [path for path in paths if kind_of(path) is events.PathKind.FILE and not is_taken_in(brain, path)]
 
 
 def is_free(brain: Brain) -> bool:
@@ -355,8 +352,6 @@ class Inbox:
             )
             self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
             return
-        from brainiac.imports.dropped import take_in  # most brains get no such files
-
         try:
             outcome = take_in(self._brain, path)
         except errors.FormatError as error:  # it is still being copied, or what is written about it cannot be read yet

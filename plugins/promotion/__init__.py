@@ -24,10 +24,10 @@ def response_arrived(brain: Brain) -> None:
     text = brain.read(brain.tree.short_term) or b""
     if len(text) <= brain.settings.promotion.max_tokens:  # a token is a byte or more
         return
-    from .filing import file_overflow  # here: an answer waits for no plugin's imports
+    from . import filing  # here: an answer waits for no plugin's imports
 
     try:
-        event = file_overflow(brain)
+        event = filing.file_overflow(brain)
     except (ConflictError, FormatError, StorageError) as error:
         brain.log.warning("filing_postponed", problem=str(error))
     else:
@@ -37,18 +37,16 @@ def response_arrived(brain: Brain) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Promote when it is due; events that cannot be decided now stay for the next quiet."""
-    from .filing import tidy_inbox  # here: an answer waits for no plugin's imports
-    from .over import end_what_is_over
-    from .run import is_due, promote
+    from . import filing, over, run  # here: an answer waits for no plugin's imports
 
-    tidy_inbox(brain)
-    if ended := end_what_is_over(brain):
+    filing.tidy_inbox(brain)
+    if ended := over.end_what_is_over(brain):
         brain.log.info("ended", statements=ended)
-    if not is_due(brain, idle_seconds) or _failed_lately(brain):
+    if not run.is_due(brain, idle_seconds) or _failed_lately(brain):
         return
     last = brain.answered.last_exchange_at
     try:
-        outcome = promote(brain, abandon=lambda: brain.answered.last_exchange_at != last)
+        outcome = run.promote(brain, abandon=lambda: brain.answered.last_exchange_at != last)
     except LockedError:
         return  # somebody runs `brainiac promote`
     brain.log.info(
