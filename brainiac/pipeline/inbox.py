@@ -204,7 +204,8 @@ class Inbox:
         # what it says is about the file that has its name, with another ending
         stem = posixpath.splitext(prompt.path)[0]
         for path in (stem, *(f"{stem}{ending}" for ending in FILE_ENDINGS)):
-            if self._brain.tree.kind_of(path) is events.PathKind.FILE and self._brain.tree.absolute(path).is_file():
+            # asked in this order, or the kinds of two dozen names that are not there would be kept for each prompt
+            if self._brain.tree.absolute(path).is_file() and self._brain.tree.kind_of(path) is events.PathKind.FILE:
                 self._take_file(path)
 
     def _take_response(self, path: str) -> None:
