@@ -22,7 +22,7 @@ from brainiac.errors import ConflictError, FormatError, ModelError, UserError
 from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.discretion import Audience, is_private, is_private_event
 from brainiac.formats.markdown import one_line, without_link_targets
-from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import folded
@@ -727,35 +727,13 @@ class Run:
         # an event that a person edited after the snapshot has another hash, and stays
         archived_hashes = {event.id: event_hash(event) for event in self._archived if event.id not in self._lines}
         keep_events = {event.id for event in memory.events if archived_hashes.get(event.id) != event_hash(event)}
-        # facts that were decided on, done goals and tasks; by text, as items are removed: of two with the same text
-        # none is removed while the other stays
-        staying = {text for line, text in self._lines.items() if line in self._left}
-        # The last facts that the person pinned, by a line of their own or by `/remember`. Each stays as long as a
-        # statement has its words: what was corrected or replaced goes, and what a model reworded.
-        room, current = PINNED_CHARACTERS, set().union(*self._draft.ids_by_words())
-        # the newest first: they stand below the others
-        for item in reversed(self._memory.facts if self._brain.settings.promotion.carry_open_items else ()):
-            room -= len(item.text)
-            if room >= 0 and folded(item.text) in current and self._is_by_person(item, "/remember "):
-                staying.add(item.text)
+        staying = self._staying_facts()
         removed = [item for item in self._memory.facts if item.text not in staying]
         removed += [item for item in self._leaving_items() if line_id(item.words) not in self._left]
         keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
         # None leaves the summary that a person wrote meanwhile
         summary = self._summary if memory.summary == self._memory.summary else None
-        after = document.reset(summary, keep_events, keep_items, log.is_own_summary)
-        # The tasks that the run opens, ticks and drops. A dropped one is taken out where a process wrote it; a person's
-        # own line is ticked.
-        texts_by: dict[str, list[str]] = {action: [] for action in TASKS}
-        for candidate in self._tasks:
-            texts_by[candidate.operation.action].append(candidate.operation.text)
-        dropped = set(map(comparable, texts_by["drop"]))
-        ended = dropped.union(map(comparable, texts_by["tick"]))
-        texts = [text for text in open_tasks(after.memory) if comparable(text) in ended]
-        taken_out = [text for text in texts if comparable(text) in dropped and log.sources_of_item(text)]
-        after = (
-            after.without_items(goals=taken_out, tasks=taken_out).with_done(texts).with_items(tasks=texts_by["open"])
-        )
+        after = self._with_tasks(document.reset(summary, keep_events, keep_items, log.is_own_summary))
         kept = self._out.kept
         kept += [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
         kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
@@ -765,6 +743,38 @@ class Run:
         path = self._brain.tree.relative(self._brain.tree.short_term)
         before = None if self._brain.read_text(path) is None else str(document)
         return [events.write(path, before, str(after))] if str(after) != (before or EMPTY) else []
+
+    def _staying_facts(self) -> set[str]:
+        """Return the texts of the facts that stay: those left undecided, and the last ones that the person pinned.
+
+        By text, as items are removed: of two with the same text none is removed while the other stays.
+        """
+        staying = {text for line, text in self._lines.items() if line in self._left}
+        if not self._brain.settings.promotion.carry_open_items:
+            return staying
+        # Pinned by a line of their own or by `/remember`. Each stays as long as a statement has its words: what was
+        # corrected or replaced goes, and what a model reworded.
+        room, current = PINNED_CHARACTERS, set().union(*self._draft.ids_by_words())
+        for item in reversed(self._memory.facts):  # the newest first: they stand below the others
+            room -= len(item.text)
+            if room >= 0 and folded(item.text) in current and self._is_by_person(item, "/remember "):
+                staying.add(item.text)
+        return staying
+
+    def _with_tasks(self, document: ShortTermDocument) -> ShortTermDocument:
+        """Return short-term memory with the tasks that the run opens, ticks and drops.
+
+        A dropped one is taken out where a process wrote it; a person's own line is ticked.
+        """
+        texts_by: dict[str, list[str]] = {action: [] for action in TASKS}
+        for candidate in self._tasks:
+            texts_by[candidate.operation.action].append(candidate.operation.text)
+        dropped = set(map(comparable, texts_by["drop"]))
+        ended = dropped.union(map(comparable, texts_by["tick"]))
+        texts = [text for text in open_tasks(document.memory) if comparable(text) in ended]
+        taken_out = [text for text in texts if comparable(text) in dropped and self._log.sources_of_item(text)]
+        document = document.without_items(goals=taken_out, tasks=taken_out).with_done(texts)
+        return document.with_items(tasks=texts_by["open"])
 
     def _leaving_items(self) -> list[Item]:
         """Return the goals and tasks that leave short-term memory: done ones, and open ones if the settings say so.
