@@ -451,12 +451,7 @@ def honour(brain: Brain) -> None:
         is_in_tree = bool(not was_honoured or present or is_in_log or named)
         if not (is_in_tree or has_blobs):
             continue
-        page = find_memory(brain, purged.page) if purged.page else None
-        target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
-        if named:
-            found = find_words(brain, named)
-            parts: dict[str, Any] = {name: (*part, *target.parts[name]) for name, part in found.parts.items()}
-            target = replace(target, words=named, **parts)
+        target = _target_of(brain, purged, named)
         with brain.short_term_lock(), brain.commit_lock():
             plan = plan_forget(brain, target)
             # files alone are no reason: where nothing is to be forgotten, somebody wrote the same words
@@ -465,6 +460,17 @@ def honour(brain: Brain) -> None:
                 _carry_out(brain, event, target, traces, hashes=gone, is_in_tree=is_in_tree)
     if tombstones and has_arrived:
         brain.database.keep_only(_LOOKED_AT, {**last, "": now})
+
+
+def _target_of(brain: Brain, purged: TextsPurged, named: PurgedWords | None) -> Target:
+    """Return what a purge is to take out here: what its tombstone names and what has its words; None for no words."""
+    page = find_memory(brain, purged.page) if purged.page else None
+    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
+    if not named:
+        return target
+    found = find_words(brain, named)
+    parts: dict[str, Any] = {name: (*part, *target.parts[name]) for name, part in found.parts.items()}
+    return replace(target, words=named, **parts)
 
 
 def _written_before(
