@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import groupby
@@ -82,21 +82,17 @@ class _Lineage:
         self._seen: dict[str, list[str | None]] = defaultdict(list)
         self._is_moved = len(paths) > 1
         recorded = [(device, event) for device, event in store.journal.all_events() if event.changes]
-        every = [change for _, event in recorded for change in event.changes]
-        moves = {(change.path, change.source) for change in every if change.source and change.source != change.path}
-        # all that it ever had
-        all_paths = {*paths}.union(*(_reachable(path, moves) for path in paths))
+        changes = [(device, change) for device, event in recorded for change in event.changes]
+        moves = {(each.path, each.source) for _, each in changes if each.source and each.source != each.path}
+        all_paths = {*paths}.union(*(_reachable(path, moves) for path in paths))  # that it ever had
         places: dict[str, _Places] = defaultdict(_Places)  # by device
         for device, event in recorded:
             self._add(event, all_paths, places[device])
-        changes = [(device, change) for device, event in recorded for change in event.changes]
         holders = {device for device, change in changes if change.after == copied and change.path in all_paths}
         # a version that two devices had is more than the copy: what stands may well have grown from it
         copies = {copied} if len(holders) < 2 else set()
-        for _, event in recorded if self._is_moved else ():
-            # the sync tool's conflict copies, by their names: any other copy of a file is a person's
-            if isinstance(event.what, events.CopyMerged | events.CopySetAside) and original_of(event.what.copy):
-                copies |= {each.before for each in event.changes if each.path == event.what.copy and each.before}
+        if self._is_moved:
+            copies |= _conflict_copies(event for _, event in recorded)
         for digest, before in self._seen.items():
             self._seen[digest] = [former for former in before if former not in copies]
 
@@ -110,7 +106,7 @@ class _Lineage:
         """
         changes = [change for change in event.changes if change.path in paths and change.op != "append"]
         for change in sorted(changes, key=lambda change: change.after is not None):  # removals first
-            is_known, version = places.follow(change)
+            has_origin, origin = places.follow(change)
             if change.after is None:
                 continue
             # it was seen changed; of kinds that this version lacks, a person's say so
@@ -119,8 +115,8 @@ class _Lineage:
                 self._made[change.after] |= _named_origins(event, change)
             elif change.before or not self._is_moved:
                 self._seen[change.after].append(change.before)
-            elif is_known:
-                self._seen[change.after].append(version)
+            elif has_origin:  # the page was moved, and what moved it says so in no event
+                self._seen[change.after].append(origin)
 
     def distances(self, digest: str, passed: frozenset[str] = frozenset()) -> dict[str, int]:
         """Return the versions that a version grew from, itself included, with the number of steps to each.
@@ -160,6 +156,20 @@ class _Lineage:
         if len(passed) >= MAX_DEPTH:
             return set()
         return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(formers)))
+
+
+def _conflict_copies(recorded: Iterable[events.Event]) -> set[str]:
+    """Return the versions in a sync tool's conflict copies that were merged or set aside.
+
+    They are known by their names: any other copy of a file is a person's.
+    """
+    return {
+        change.before
+        for event in recorded
+        if isinstance(event.what, events.CopyMerged | events.CopySetAside) and original_of(event.what.copy)
+        for change in event.changes
+        if change.path == event.what.copy and change.before
+    }
 
 
 def _named_origins(event: events.Event, change: events.RecordedChange) -> set[str]:

@@ -351,7 +351,7 @@ class _Merging:
         for key in self._following.units:
             if key in self._leading.units:
                 above = key
-            else:
+            else:  # the following side has it alone
                 added_below[places.get(key, above)] += standing[key]
         units = (unit for key in self._leading.units for unit in (*standing[key], *added_below[key]))
         return self._without_repeated(units)

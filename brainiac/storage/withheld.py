@@ -108,6 +108,7 @@ class Withheld:
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
 
     def _hides_summary(self, paragraph: str) -> bool:
+        """Return whether a run wrote this paragraph before what is hidden was said last: it may repeat it."""
         return self._log.is_own_summary(paragraph, self._last_event)
 
     def _hides_item(self, item: Item) -> bool:
