@@ -325,7 +325,7 @@ class _Copying:
     # the whole
 
     def _target(self, path: str) -> Path:
-        """Return where the copy of a file goes."""
+        """Return where the copy of a file goes, in the folder that has a name of its own until all is copied."""
         return Path(f"{self._part}/{FILES}/{path}")
 
     def _names_beside(self) -> list[str]:

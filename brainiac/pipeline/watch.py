@@ -133,8 +133,9 @@ class Watcher(events.FileSystemEventHandler):
         self._overflow_log = _OverflowLog(on_loss)
 
     def start(self) -> None:
-        """Begin to watch; where the system cannot, poll and say so in `health`."""
+        """Begin to watch; where the system cannot, `_open` polls, and `health` says so."""
         with self._mutex:
+            # that the system dropped events is told in its log alone
             logging.getLogger("watchdog").addHandler(self._overflow_log)
             self._open(is_polling=self._settings().polling)
 

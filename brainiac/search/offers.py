@@ -93,7 +93,13 @@ class Found(NamedTuple):
 
 
 def found_in(hits: Sequence[Hit], asked: dict[Token, float], analyzer: Analyzer) -> list[Found]:
-    """Return what each hit has of the words of a prompt, which tell so much."""
+    """Return what each hit has of the words of a prompt.
+
+    Args:
+        hits: They.
+        asked: The words, with what each tells (see `telling`).
+        analyzer: Reads the hits.
+    """
     own = (list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits)
     return [Found(len(words), {token for token in asked if holds(token, words)}) for words in own]
 
