@@ -63,7 +63,7 @@ def examine(brain: Brain) -> Iterator[Problem]:
     for tombstone, path in remains(brain):
         yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", honour)
     for tombstone, path in typed_anew(brain):
-        what = f"has words that were purged ({tombstone.at}), typed anew since"
+        what = f"has words that were purged ({tombstone.at}), typed or brought here since"
         yield Problem(path, what, "it is yours and stays; `brainiac forget` takes it out")
     yield from check_leftovers(brain)
 

@@ -235,15 +235,16 @@ def _moves(store: Store, uuid: str, paths: Collection[str]) -> set[tuple[str, st
 
     store.projection.follow()
     leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
-    rows = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
+    former = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
     # where it stands, and all that it ever left
-    known = {*paths, *(source or path for source, path, digest in rows if is_page(digest))}
+    known = {*paths, *(source or path for source, path, digest in former if is_page(digest))}
     rows = store.projection.query(
         "WITH known AS (SELECT value FROM json_each(?)) SELECT device, path, before, after, source FROM changes"
         " WHERE path IN known OR source IN known ORDER BY device, event, position",
         json.dumps(sorted(known)),
     )
-    moves: set[tuple[str, str]] = set()
+    # from where it stands to where it stands: that was it, also where a purge took the text that it had then
+    moves = {(source, path) for source, path, _ in former if source in paths and path in paths}
     for _, changes in groupby(rows, key=lambda row: row[0]):
         standing: list[str] = []  # in the order of arrival
         left = ""  # the path that was left when the page stood nowhere else

@@ -15,20 +15,16 @@ from brainiac.clock import SYSTEM, ManualClock, iso, parse_iso
 START = datetime(2025, 9, 16, 15, 30, tzinfo=UTC)
 
 
-def test_system_clock_is_aware_and_in_utc() -> None:
-    """The system's clock gives aware moments, so that none is compared with a local one."""
-    assert timedelta(0) == SYSTEM.now().utcoffset()
-
-
 def test_system_clock_can_be_frozen() -> None:
     """A frozen clock gives that moment, so that a test of one function needs no clock of its own."""
     with freeze_time("2025-09-16T15:30:00Z"):
         assert START == SYSTEM.now()
 
 
-@given(st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1)))
+@given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]), min_value=datetime(1000, 1, 1)))
 def test_iso_round_trip(moment: datetime) -> None:
-    """A moment survives being written and read, to the second."""
+    """A moment survives being written in UTC and read, to the second."""
+    assert iso(moment).endswith("Z")
     assert moment.replace(microsecond=0) == parse_iso(iso(moment))
 
 
@@ -44,11 +40,6 @@ def test_iso_round_trip(moment: datetime) -> None:
 def test_parse_iso_takes_what_people_write(text: str, expected: datetime) -> None:
     """Offsets are converted; without one, UTC is meant."""
     assert expected == parse_iso(text)
-
-
-def test_iso_converts_to_utc() -> None:
-    """A moment of another zone is written in UTC."""
-    assert "2025-09-16T15:30:00Z" == iso(START.astimezone(timezone(timedelta(hours=-7))))
 
 
 def test_manual_clock_moves_only_by_hand() -> None:
@@ -74,8 +65,7 @@ def test_manual_clock_ends_a_wait_when_it_passes_the_deadline() -> None:
     while waiter.is_alive():
         clock.advance(30)
         waiter.join(0.01)
-    assert 1 == len(ended)
-    assert ended[0] >= 60
+    assert [True] == [each >= 60 for each in ended]
 
 
 def test_manual_clock_does_not_wait_without_time() -> None:

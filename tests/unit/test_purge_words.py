@@ -440,7 +440,21 @@ def test_what_is_typed_anew_after_a_purge_stays_and_is_named(world: World) -> No
         assert "My ring has two emeralds." in (device.root / PAGE).read_text()
         assert [] == left(device, "willow")
     named = [each for each in world.cli("doctor", "--json").json["problems"] if "purged" in each["what"]]
-    assert [(PAGE, True)] == [(each["path"], "typed anew" in each["what"]) for each in named]
+    assert [(PAGE, True)] == [(each["path"], "typed or brought here" in each["what"]) for each in named]
+
+
+def test_a_page_that_was_moved_elsewhere_stands_once(world: World) -> None:
+    """The text that it had when it was moved there is destroyed; the move still says that both are one page."""
+    known = "uuid: 0199d1a0-0000-7000-8000-000000000001\nupdated_at: 2025-09-14T09:00:00Z"
+    world.save(PAGE, f"---\n{known}\n---\n# Garden\n\n- {SECRET}\n- The roses are red.\n")
+    later(world)
+    desk, there = world.device("desk"), "memory/long_term/concrete/roses.md"
+    desk.run()
+    (desk.root / PAGE).rename(desk.root / there)
+    later(desk)
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    meet(desk, world)
+    assert [False, True] * 2 == [(one.root / path).exists() for one in (world, desk) for path in (PAGE, there)]
 
 
 @pytest.mark.parametrize("seed", range(1000, 1012))
