@@ -74,7 +74,7 @@ def hear(brain: Brain, told: Turn, kind: str, text: str, reason: str) -> None:
                 former = former or (known[-1] if known and not told.key else None)
                 if former and former.user:
                     words = joined([former.ai, *([] if said in former.ai else [said])])
-                    turns.keep([replace(former, ai=words, is_over=kind == "end")])
+                    turns.keep([replace(former, ai=words, is_over=kind == "end", heard=told.at)])
             elif kind in ("waiting", "again") and told.transcript:
                 turns.keep([replace(told, key=f"look {told.at}")])
 
@@ -164,7 +164,7 @@ def _fill(brain: Brain, turns: Turns, host: str, file: Path) -> None:
                 now = replace(former, told_as=new.told_as)
                 if not former.exchange:  # its order among others of the same second is the transcript's too
                     now = replace(now, name=new.name, at=new.at, exchange=new.exchange, seen=new.seen)
-                if not former.is_done and not is_last:
+                if not former.is_done and (not is_last or has_rested):
                     now = replace(now, ai=former.ai or new.ai, is_over=True)
                 kept += [now] if now != former else []
             # a session that is forked has the turns of the former one in its own transcript

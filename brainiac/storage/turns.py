@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from brainiac.clock import iso, parse_iso
 from brainiac.events import new_id
@@ -55,6 +56,7 @@ class Turn:
         name: The key of the exchange within its conversation.
         told_as: The id by which the transcript tells it; "" while it was not seen there.
         reason: Why it is not kept; "" where it is.
+        heard: When a hook told more of it last, ISO 8601; "" where none did.
         seen: Ascends with the order in which they were heard of, or in which their transcript has them.
     """
 
@@ -74,6 +76,7 @@ class Turn:
     name: str = ""
     told_as: str = ""
     reason: str = ""
+    heard: str = ""
     seen: str = field(default_factory=new_id)
 
 
@@ -92,11 +95,13 @@ class Turns:
         return locked(self._database.path.with_name("turns.lock"))
 
     def over(self, now: datetime) -> list[Turn]:
-        """Return the turns that wait and are over: by their hook, by a later one of their session, or since long."""
+        """Return the turns that wait and are over: by their hook, a later one of their session, or at rest for long."""
         turns, ended = _read(self._database.kept(_WAITING).values()), iso(now - REST)
         last = {turn.session: turn.key for turn in turns if turn.user}
         return [
-            turn for turn in turns if turn.is_over or not turn.user or turn.key != last[turn.session] or turn.at < ended
+            turn
+            for turn in turns
+            if turn.is_over or not turn.user or turn.key != last[turn.session] or _heard_at(turn) < ended
         ]
 
     def all(self) -> list[Turn]:
@@ -159,6 +164,14 @@ class Turns:
         """Drop what no host tells again."""
         sql = "DELETE FROM kept WHERE owner = ? AND json_extract(value, '$.at') < ?"
         self._database.run(lambda one: one.execute(sql, (_TAKEN, iso(now - _KEPT))))
+
+
+def _heard_at(turn: Turn) -> str:
+    """Return when a hook or its transcript told anything of a turn last: an assistant may work for hours."""
+    moments = [turn.at, turn.heard]
+    with suppress(OSError):
+        moments.append(iso(datetime.fromtimestamp(os.stat(turn.transcript).st_mtime, UTC)))
+    return max(moments)
 
 
 def _read(texts: Iterable[str]) -> list[Turn]:

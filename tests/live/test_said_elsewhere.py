@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,23 @@ def test_a_transcript_fills_the_gaps_and_no_more(daemon: Living, code: Path, tmp
         assert [1, 1] == [text.count(f'"{said}') for said in ("Before anybody", "Typed in a folder")]
         typed = (ASKED, "The tandem", "And which saddle", "Its chain", "Its rims", "The bell")
         assert [1] * 6 == [text.count(f'"{said}') for said in typed]
+
+
+def test_an_assistant_may_work_for_hours(daemon: Living, code: Path, tmp_path: Path) -> None:
+    """A turn is not over while its transcript grows; at rest for an hour it is, and has what stands there."""
+    for name in ("works", "rests"):
+        session = Session(state_of(daemon), "claude-code", name, code, tmp_path / f"projects/-code/{name}.jsonl")
+        session.write("p1", f"How is it? It {name}.", f"It said that it {name}.")
+        session.prompt("p1", f"How is it? It {name}.")
+        began = iso(datetime.now(UTC) - timedelta(hours=2))
+        with closing(StateDatabase(places_of(daemon.root))) as database:
+            database.keep("turns since", f"claude-code\n{code}", began)
+            Turns(database).keep([replace(Turns(database).of_session(name)[0], at=began)])
+    old = time.time() - 5400
+    os.utime(tmp_path / "projects/-code/rests.jsonl", (old, old))
+    assert "works" not in wait_for(daemon.root, "It said that it rests.")
+    Session(state_of(daemon), "claude-code", "works", code).end("p1", "It is done.")
+    wait_for(daemon.root, "It is done.")
 
 
 @pytest.mark.parametrize("moment", range(3))

@@ -75,26 +75,6 @@ def test_stopping_starts_nothing_more_and_tells_whether_work_ended() -> None:
     assert not later.is_set()
 
 
-def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
-    order: list[str] = []
-    release = threading.Event()
-    first = lanes(1)
-    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, yields_to=first)
-
-    def hold() -> None:
-        assert release.wait(10)
-
-    first.submit("a", hold)
-    for number in range(5):
-        first.submit("a", partial(order.append, f"first {number}"))
-    behind.submit("b", lambda: order.append("behind"))
-    release.set()
-    eventually(lambda: "behind" in order)
-    assert order.index("first 2") < order.index("behind")
-    assert first.stop(5)
-    assert behind.stop(5)
-
-
 def test_in_a_burst_the_tier_behind_has_its_share() -> None:
     """What is behind a crowded tier waits for two of its jobs, not for all."""
     order: list[str] = []
