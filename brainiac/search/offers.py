@@ -96,8 +96,8 @@ def found_in(hits: Sequence[Hit], asked: dict[Token, float], analyzer: Analyzer)
     """Return what each hit has of the words of a prompt.
 
     Args:
-        hits: They.
-        asked: The words, with what each tells (see `telling`).
+        hits: What was found, in any order.
+        asked: The words of the prompt, with what each tells (see `telling`).
         analyzer: Reads the hits.
     """
     own = (list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits)

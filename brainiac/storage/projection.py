@@ -243,26 +243,26 @@ class Projection:
         """Insert the rows of events of a device, and return the last event; None for no events."""
         event: Event | None = None
         open_exchanges: dict[str, Event] = {}  # those without an outcome
-        named = set[tuple[str]]()
+        named = set[str]()  # those, and the ones of outcomes
         rows: dict[str, list[Row]] = defaultdict(list)
         for number, event in enumerate(added, 1):
             for table, row in _rows(event, device, self._tree):
                 rows[table].append(row)
             if isinstance(event.what, events.ExchangeEvent):
                 open_exchanges[event.id] = event
-                named.add((event.id,))
+                named.add(event.id)
             elif isinstance(event.what, events.OutcomeEvent):
                 open_exchanges.pop(event.what.exchange, None)
-                named.add((event.what.exchange,))
+                named.add(event.what.exchange)
             if number % _BATCH == 0:
                 _insert_rows(connection, rows)
         for exchange in open_exchanges.values():
             rows["lines"].append(_line_row(exchange, device))
         _insert_rows(connection, rows)
-        # an outcome may have been read before its exchange, from another device's journal
-        # of these alone: thousands may wait for an outcome
+        # An outcome may have been read before its exchange, from another device's journal. These alone are asked about:
+        # thousands may wait for one. An id with half a surrogate pair is in no row.
         sql = "DELETE FROM lines WHERE event = ?1 AND EXISTS (SELECT 1 FROM outcomes WHERE exchange = ?1)"
-        connection.executemany(sql, named)
+        connection.executemany(sql, ((each.encode("utf-8", "replace").decode(),) for each in named))
         return event
 
 

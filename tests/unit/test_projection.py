@@ -246,9 +246,10 @@ class ProjectionMachine(RuleBasedStateMachine):
         """Another device's events are synced, the last line perhaps not whole yet, and perhaps days late."""
         name = self.ids.pop() if is_late and self.ids else new_id()
         data = {"prompt": path, "prompt_id": name, "prompt_sha256": name, "response": None}
+        exchange = self.exchange(cut) if cut % 3 else "\ud800"
         events = [
             Event(1, name, AT, "note-captured", "bus", data=data),
-            Event(2, new_id(), AT, "exchange-reflected", "x", data={"exchange": self.exchange(cut)}),
+            Event(2, new_id(), AT, "exchange-reflected", "x", data={"exchange": exchange}),
             Event(3, new_id(), AT, "memory-promoted", "x", data={"statements": [statement(device)]}),
         ]
         file = self.brains[0].tree.journal / device / "2025-09-16.jsonl"
