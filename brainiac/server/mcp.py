@@ -157,6 +157,8 @@ def session_manager(brain: Brain) -> Any:
 
 def serve_stdio(root: Path, state: Path) -> None:
     """Serve one client over standard input and output until it closes them or ends; then end this process."""
+    from mcp.server.stdio import stdio_server  # the server over HTTP needs none of it
+
     parent = os.getppid()
 
     def end_with_parent() -> None:
@@ -188,8 +190,6 @@ def serve_stdio(root: Path, state: Path) -> None:
         os._exit(0)  # a call that waits for a model, or the thread that reads input, would keep the process alive
 
     async def serve() -> None:
-        from mcp.server.stdio import stdio_server  # only here
-
         server = door.server()
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
