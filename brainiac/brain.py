@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import FormatError, PluginError, StorageError
-from brainiac.events import Event, OutcomeEvent, PluginFailed
+from brainiac.events import Event, PluginFailed
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.host.plugins import PluginHost
@@ -77,17 +77,15 @@ class Brain(Library):
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
             withheld=lambda: Withheld(self),
             said_in=self._said_in,
+            taken_in=lambda paths: self.answered.taken_in(paths),
             days_on=lambda: StatementLog(self).days_on,
         )
 
     def _said_in(self, path: str) -> StmEvent | None:
-        """Return what memory will have of a prompt that is not taken in yet, without secrets.
+        """Return what memory will have of a prompt that waits, without secrets.
 
-        None for one that was taken in, is private or off the record, or cannot be read.
+        None for one that is private or off the record, or cannot be read.
         """
-        answer = self.answered.of(path)
-        if answer is not None and self.answered.has_outcome(answer.exchange):
-            return None
         try:
             prompt = read_prompt(self, path)
         except (FormatError, OSError):  # `status` names it
@@ -182,8 +180,6 @@ class Brain(Library):
             for change in event.changes:
                 for path in filter(None, (change.path, change.source)):
                     self.recall.note_change(path)
-            if isinstance(event.what, OutcomeEvent) and (prompt := self.answered.path_of(event.what.exchange)):
-                self.recall.note_taken_in(prompt)
         super()._announce(event)
 
     def _record_plugin_failure(self, plugin: str, hook: str, error: BaseException) -> None:

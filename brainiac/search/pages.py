@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from itertools import islice
@@ -47,6 +47,8 @@ _FAILING_SECONDS = 60.0  # an index that fails twice in this time is kept in mem
 T = TypeVar("T")
 # Returns when statements on some pages were said, see `StatementLog.days_on`.
 DaysOn: TypeAlias = Callable[[Sequence[str]], Mapping[tuple[str, str, str], str]]
+# Returns those of some prompts, by path, that wait no longer, see `Answered.taken_in`.
+TakenIn: TypeAlias = Callable[[Sequence[str]], Collection[str]]
 
 
 class Pages:
@@ -57,7 +59,8 @@ class Pages:
         folder: Where the index lives.
         analyzer: The brain's language.
         vectors: Meaning of units, when an embedder is there.
-        said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
+        said_in: Returns what memory will have of a prompt that waits, by its path; None where it will have nothing.
+        taken_in: Returns those of some prompts, by path, that wait no longer.
         days_on: Returns what tells the days on which statements were said, as the journals are now.
 
     Attributes:
@@ -71,12 +74,13 @@ class Pages:
         analyzer: Analyzer,
         vectors: Vectors | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
+        taken_in: TakenIn = lambda paths: (),
         is_hurried: Callable[[], bool] = lambda: False,
         days_on: Callable[[], DaysOn] = lambda: lambda pages: {},
     ) -> None:
-        self._is_hurried, self.days_on = is_hurried, days_on
+        self._is_hurried, self._days_on = is_hurried, days_on
         self._tree, self._folder, self.analyzer, self.vectors = tree, folder, analyzer, vectors
-        self._said_in, self._short_term = said_in, tree.relative(tree.short_term)
+        self._said_in, self._taken_in, self._short_term = said_in, taken_in, tree.relative(tree.short_term)
         self._mutex = threading.RLock()  # around the index and what is noted of files
         # the worker and who asked to reindex must neither read the same files nor ask for the same vectors
         self._reading = threading.Lock()
@@ -85,7 +89,6 @@ class Pages:
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._problem, self._failed_at = "", -_FAILING_SECONDS  # why the index is in memory; "" where it is not
         self._noted: deque[str] = deque()  # paths of `note_change`, not yet looked at
-        self._taken_in: deque[str] = deque()  # paths of `note_taken_in`, likewise
         self._unread: dict[str, None] = {}  # paths of files that the index has not as they are, in order
         # short-term memory and the prompts that wait, with their stamps in the index: compared before each query
         self._watched: dict[str, Stamp | None] = {self._short_term: None}
@@ -145,10 +148,6 @@ class Pages:
         self._noted.append(path)
         self._wake.set()
 
-    def note_taken_in(self, path: str) -> None:
-        """Note that memory has what a prompt says; never waits for a lock."""
-        self._taken_in.append(path)
-
     def rescan(self) -> None:
         """Compare every file's stat with what the index has."""
         tree = self._tree
@@ -175,9 +174,6 @@ class Pages:
         if self._needs_rescan:
             self.rescan()
         first = []
-        while self._taken_in:
-            first.append(self._taken_in.popleft())
-            self._watched.pop(first[-1], None)
         while self._noted:
             path = self._noted.popleft()
             kind = self._tree.kind_of(path)
@@ -190,11 +186,12 @@ class Pages:
                 # it may be a folder with pages
                 tops = (self._tree.memory, *self._tree.sources)
                 self._needs_rescan |= any(absolute.is_relative_to(top) for top in tops)
-        for path in list(self._watched)[1:-_MOST_WAITING]:
-            del self._watched[path]
-            first.append(path)
         if self._needs_rescan:
             self.rescan()
+        waiting = list(self._watched)[1:]
+        for path in {*waiting[:-_MOST_WAITING], *(self._taken_in(waiting) if waiting else ())}:
+            del self._watched[path]
+            first.append(path)
         first += [path for path, stamp in self._watched.items() if stamp != self._stamp_of(path)]
         if first:
             self._unread = dict.fromkeys([*reversed(first), *self._unread])
@@ -248,12 +245,14 @@ class Pages:
         stamp = self._stamp_of(path)
         if stamp is None:
             return None, None
+        kind = self._tree.kind_of(path)
+        if kind in TO_ANSWER and path not in self._watched:
+            return None, stamp
         if (read := self._last_read.get(path)) and read[1] == stamp:
             return read
-        kind = self._tree.kind_of(path)
         if kind in TO_ANSWER:
-            said = self._said_in(path) if path in self._watched else None
-            return waiting_page(path, said) if said else None, stamp
+            said = self._said_in(path)
+            return self._remembered(waiting_page(path, said), stamp) if said else (None, stamp)
         try:
             # a note of a source outside of the brain must lie in a folder that may be read; other paths were listed
             file_path = self._tree.readable(path) if path.startswith("../") else f"{self._tree.root}/{path}"
@@ -262,11 +261,24 @@ class Pages:
         except (OSError, ConfinementError):
             return None, stamp
         written = iso(datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC))
-        page = page_of(path, text, kind, self.analyzer.zone, written)
-        self._last_read[path] = page, stamp
+        return self._remembered(page_of(path, text, kind, self.analyzer.zone, written), stamp)
+
+    def _remembered(self, page: Page, stamp: Stamp) -> tuple[Page, Stamp]:
+        """Return a page that was read, with the stamp of its file, and remember both."""
+        self._last_read[page.path] = page, stamp
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
         return page, stamp
+
+    def days_on(self, pages: Iterable[str] = ()) -> DaysOn:
+        """Return what tells the days on which statements were said, as the journals are now.
+
+        Args:
+            pages: The uuids of those that will be asked for: one query has the days of all of them.
+        """
+        days_on, asked = self._days_on(), set(filter(None, pages))
+        days = days_on(list(asked)) if asked else {}
+        return lambda pages: days if asked.issuperset(pages) else days_on(pages)
 
     def page_as_of(self, encoded: EncodedPage, days_on: DaysOn) -> Page | None:
         """Return a page with its units; None where its file, or what a journal says of its days, is another by now."""

@@ -19,7 +19,7 @@ from brainiac.clock import SYSTEM, Clock
 from brainiac.formats.markdown import StmEvent
 from brainiac.search import embed, offers
 from brainiac.search.documents import Hit, HitKind, LinkGraph, Page, Unit, UnitKind
-from brainiac.search.pages import DaysOn, Pages
+from brainiac.search.pages import DaysOn, Pages, TakenIn
 from brainiac.search.query import Query, allowed_units, allows_page, parse_query, searches
 from brainiac.search.retrieval import WAYS, Candidates, Ranked, looked_up, ranked_units, without_speakers
 from brainiac.search.text import Analyzer, holds
@@ -46,7 +46,8 @@ class Recall:
         clock: The time source.
         remote: Makes the embedder of a provider; None where there are no providers.
         withheld: Returns what is hidden, which no search returns; None for nothing.
-        said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
+        said_in: Returns what memory will have of a prompt that waits, by its path; None where it will have nothing.
+        taken_in: Returns those of some prompts, by path, that wait no longer.
         days_on: Returns what tells the days on which statements were said, as the journals are now.
 
     Attributes:
@@ -62,12 +63,13 @@ class Recall:
         remote: embed.RemoteEmbedders | None = None,
         withheld: Callable[[], Withheld] | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
+        taken_in: TakenIn = lambda paths: (),
         days_on: Callable[[], DaysOn] = lambda: lambda pages: {},
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
         self._remote, self._withheld = remote, withheld
-        self._said_in, self._days_on = said_in, days_on
+        self._said_in, self._taken_in, self._days_on = said_in, taken_in, days_on
         self.is_hurried: Callable[[], bool] = lambda: False
         self._mutex = threading.Lock()
         self._embedder_problem = ""
@@ -92,7 +94,14 @@ class Recall:
                     self._embedder_problem = str(error)
                 folder = self._places.cache / "index"
                 self._opened = Pages(
-                    self.tree, folder, analyzer, vectors, self._said_in, lambda: self.is_hurried(), self._days_on
+                    self.tree,
+                    folder,
+                    analyzer,
+                    vectors,
+                    self._said_in,
+                    self._taken_in,
+                    lambda: self.is_hurried(),
+                    self._days_on,
                 )
             return self._opened
 
@@ -215,9 +224,10 @@ class Recall:
         confirmed: list[Hit] = []  # those of a question without its mark: only what is near stands before them
         user_texts: set[str] = set()
         pages: dict[str, Page | None] = {}
-        days_on = self._pages.days_on()
-        for number in _in_order(ranked, kinds):
-            encoded = ranked.units.pages[ranked.units.page[number]]
+        order = list(_in_order(ranked, kinds))
+        page_of = [ranked.units.pages[page] for page in ranked.units.page[order].tolist()]
+        days_on = self._pages.days_on(encoded.page.uuid for encoded in page_of[: 2 * limit])
+        for number, encoded in zip(order, page_of, strict=True):
             path = encoded.page.path
             if path not in pages:
                 pages[path] = self._pages.page_as_of(encoded, days_on)
@@ -301,10 +311,6 @@ class Recall:
             path: Relative, posix; one that search does not look into is passed over.
         """
         self._pages.note_change(path)
-
-    def note_taken_in(self, path: str) -> None:
-        """Take note that memory has what the prompt at a path says: it waits no longer."""
-        self._pages.note_taken_in(path)
 
     def rescan(self) -> None:
         """Compare every file with the index, for changes of which `note_change` was not told; costs one stat a file."""

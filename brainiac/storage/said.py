@@ -267,6 +267,15 @@ class Answered:
         """Return whether a journal has an outcome of an exchange."""
         return bool(self._projection.value("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
+    def taken_in(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some prompts, by path, whose last exchange has an outcome: memory has it, or never will."""
+        sql = """WITH RECURSIVE former(present, path) AS (SELECT value, value FROM json_each(?)
+            UNION SELECT present, source FROM former JOIN changes USING (path) WHERE source IS NOT NULL)
+            SELECT DISTINCT present FROM former JOIN exchanges ON exchanges.prompt = path
+            JOIN outcomes ON exchange = exchanges.event"""
+        found = self._projection.query(sql, json.dumps(list(paths), ensure_ascii=False))
+        return [path for (path,) in found if (answer := self.of(path)) and self.has_outcome(answer.exchange)]
+
     def undelivered(self, own_until: str = _LAST, exchange: str = "") -> list[Event]:
         """Return the events of exchanges without an outcome (no process handled them), oldest first.
 
