@@ -511,14 +511,12 @@ class Vectors:
 
     def _query_vector(self, text: str) -> Matrix | None:
         """Return the vector of a query, remembered: candidates and signals both need it. None when the model fails."""
-        if text not in self._query_vectors:
-            vectors = self._embed([text], is_query=True)
-            if vectors is None:
-                return None
+        vector = self._query_vectors.get(text)  # another thread may empty it in the next moment
+        if vector is None and (vectors := self._embed([text], is_query=True)) is not None:
             if len(self._query_vectors) > 256:
                 self._query_vectors.clear()
-            self._query_vectors[text] = vectors[0]
-        return self._query_vectors[text]
+            vector = self._query_vectors[text] = vectors[0]
+        return vector
 
     def chance_cosine(self) -> float:
         """Return how near the nearest of these vectors comes, by chance, to a word that none of them has to do with.
