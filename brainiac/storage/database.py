@@ -197,6 +197,7 @@ class StateDatabase:
         connection = sqlite3.connect(self.path, check_same_thread=False, timeout=120)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: past the drive's own cache
             connection.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
             connection.executescript(_KEPT + "".join(schema for schema, _ in self._parts))
@@ -231,9 +232,14 @@ class StateDatabase:
 
 def _transact(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], is_synced: bool) -> T:
     """Return what `work` returns, in one transaction; without syncing a power failure takes it, but damages nothing."""
-    connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
-    with connection:
-        return work(connection)
+    if is_synced:
+        connection.execute("PRAGMA synchronous = FULL")
+    try:
+        with connection:
+            return work(connection)
+    finally:
+        if is_synced:
+            connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[tuple[str, str, str]]) -> None:

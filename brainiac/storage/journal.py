@@ -580,7 +580,7 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
 
 # --- texts by their hashes ------------------------------------------------------------------------------------------
 
-MAX_DEPTH = 32
+MAX_DEPTH = 16  # splices that one text may need: each is a file to read, at each new version too
 MAX_SYNCED_SINGLY = 64  # the commit lock is held meanwhile: a thousand single fsyncs would take seconds
 SPLICE_SUFFIX = ".splice"
 _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
