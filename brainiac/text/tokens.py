@@ -50,7 +50,7 @@ def named_words(text: str) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # those of a long text have a hundred kilobytes
 def trigrams(text: str) -> frozenset[str]:
     """Return all runs of three characters of a text's words, each word with a space at both ends."""
     return frozenset(f" {word} "[at : at + 3] for word in words(text) for at in range(len(word)))
