@@ -190,7 +190,7 @@ class Pages:
             self.rescan()
         waiting = list(self._watched)[1:]
         for path in {*waiting[:-_MOST_WAITING], *(self._taken_in(waiting) if waiting else ())}:
-            del self._watched[path]
+            self._watched.pop(path, None)  # a journal may have a path that no file here has
             first.append(path)
         first += [path for path, stamp in self._watched.items() if stamp != self._stamp_of(path)]
         if first:

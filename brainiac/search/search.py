@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -224,10 +224,11 @@ class Recall:
         confirmed: list[Hit] = []  # those of a question without its mark: only what is near stands before them
         user_texts: set[str] = set()
         pages: dict[str, Page | None] = {}
-        order = list(_in_order(ranked, kinds))
-        page_of = [ranked.units.pages[page] for page in ranked.units.page[order].tolist()]
-        days_on = self._pages.days_on(encoded.page.uuid for encoded in page_of[: 2 * limit])
-        for number, encoded in zip(order, page_of, strict=True):
+        order = _in_order(ranked, kinds)
+        first = list(islice(order, 2 * limit))  # as a rule no others are looked at
+        days_on = self._pages.days_on(ranked.units.pages[ranked.units.page[number]].page.uuid for number in first)
+        for number in chain(first, order):
+            encoded = ranked.units.pages[ranked.units.page[number]]
             path = encoded.page.path
             if path not in pages:
                 pages[path] = self._pages.page_as_of(encoded, days_on)
