@@ -82,17 +82,14 @@ class _Lineage:
         self._seen: dict[str, list[str | None]] = defaultdict(list)
         self._is_moved = len(paths) > 1
         recorded = [(device, event) for device, event in store.journal.all_events() if event.changes]
-        changes = [(device, change) for device, event in recorded for change in event.changes]
-        moves = {(each.path, each.source) for _, each in changes if each.source and each.source != each.path}
+        changes = [change for _, event in recorded for change in event.changes]
+        moves = {(each.path, each.source) for each in changes if each.source and each.source != each.path}
         all_paths = {*paths}.union(*(_reachable(path, moves) for path in paths))  # that it ever had
         places: dict[str, _Places] = defaultdict(_Places)  # by device
         for device, event in recorded:
             self._add(event, all_paths, places[device])
-        holders = {device for device, change in changes if change.after == copied and change.path in all_paths}
-        # a version that two devices had is more than the copy: what stands may well have grown from it
-        copies = {copied} if len(holders) < 2 else set()
-        if self._is_moved:
-            copies |= _conflict_copies(event for _, event in recorded)
+        # also those of other copies: of three versions one may have been put over the other two in turn
+        copies = {copied} | _conflict_copies(event for _, event in recorded)
         for digest, before in self._seen.items():
             self._seen[digest] = [former for former in before if former not in copies]
 

@@ -50,6 +50,10 @@ def put(brain: Brain, path: str, text: str) -> None:
     brain.tree.absolute(path).write_text(text)
 
 
+def statements_of(brain: Brain) -> list[str]:
+    return sorted(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
+
+
 @pytest.mark.parametrize(
     "copy", [STM_COPY, "memory/short_term (Ada's conflicted copy 2025-09-16).md"], ids=["syncthing", "dropbox"]
 )
@@ -59,16 +63,13 @@ def test_short_term_memory_merges(brain: Brain, copy: str) -> None:
     Seeds: S5.
     """
     brain.commit("noted", by="x", changes=[update(STM, stm(), stm(1, 3, tasks=("a", "b")))])
-    put(brain, copy, stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there."))
+    put(brain, copy, theirs := stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there."))
     (event,) = settle_versions(brain)
     memory = brain.short_term().memory
-    assert ["e3", "e2", "e1"] == [each.id for each in memory.events]
+    assert (["e3", "e2", "e1"], "From there.") == ([each.id for each in memory.events], memory.summary)
     assert {"a": True, "b": False, "c": False} == {item.text: item.is_done for item in memory.tasks}
-    assert "From there." == memory.summary
     assert brain.read(copy) is None
-    assert stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there.").encode() == brain.committer.text_of(
-        next(str(change.before) for change in event.changes if change.path == copy)
-    )
+    assert [theirs] == [brain.kept_text(change.before) for change in event.changes if change.path == copy]
 
 
 def test_what_one_side_keeps_private_stays_so(brain: Brain) -> None:
@@ -113,8 +114,8 @@ def test_a_half_written_copy_waits(brain: Brain) -> None:
 
 def told_by_another_device(brain: Brain, before: str | None, after: str, device: str = "other-aaaaaa") -> None:
     """Write the journal of a device that saw one text of the page, and another one later."""
-    digest = None if before is None else content_hash(before.encode())
-    change = RecordedChange("create" if before is None else "update", PAGE, digest, content_hash(after.encode()))
+    digests = [None if text is None else content_hash(text.encode()) for text in (before, after)]
+    change = RecordedChange("create" if before is None else "update", PAGE, *digests)
     line = {"seq": 1, "id": f"0199{device}", "at": "2025-09-16T15:30:00Z", "kind": NoteEdited.kind, "by": "person"}
     journal = brain.tree.journal / device / "2025-09-16.jsonl"
     journal.parent.mkdir()
@@ -140,17 +141,22 @@ def test_both_versions_of_a_page_stand(brain: Brain) -> None:
     assert brain.recall.search("zinnias")
 
 
-def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
-    """A sync tool put another version over a person's edit, which stands in the copy: both are kept."""
+@pytest.mark.parametrize("is_seen_twice", [False, True])
+def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain, is_seen_twice: bool) -> None:
+    """A sync tool put another version over a person's edit, and a third one over that; copies arrive one by one. All
+    are kept, before a journal tells where the others' versions came from, and where others saw the same."""
     text = "# Garden\n\n- Tulips. ^aaaa\n"
-    brain.commit("made", by="x", changes=[create(PAGE, text)])
-    put(brain, PAGE, text + "- Mine. ^bbbb\n")
-    brain.observed.note_change(PAGE)
-    put(brain, PAGE, text + "- Theirs. ^cccc\n")
-    put(brain, COPY, text + "- Mine. ^bbbb\n")
-    brain.observed.note_change(PAGE)
-    settle_versions(brain)
-    assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
+    versions = [text + f"- {name}. ^{name}\n" for name in ("Mine", "Theirs", "Third")]
+    for version in (text, *versions):
+        put(brain, PAGE, version)
+        brain.observed.note_change(PAGE)
+    if is_seen_twice:
+        told_by_another_device(brain, versions[0], versions[1], "attic-aaaaaa")
+        told_by_another_device(brain, versions[1], versions[2], "shed-aaaaaa")
+    for version in versions[:2]:
+        put(brain, COPY, version)
+        settle_versions(brain)
+    assert ["Mine", "Theirs", "Third", "Tulips"] == statements_of(brain)
 
 
 def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
@@ -165,8 +171,7 @@ def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
     put(brain, PAGE, "# Garden\n\n- Theirs. ^cccc\n- Tulips. ^aaaa\n")
     brain.observed.note_change(PAGE)
     settle_versions(brain)
-    page = brain.read_text(PAGE) or ""
-    assert {"mine", "Ours", "Theirs"} == set(re.findall("mine|Ours|Theirs", page))
+    assert {"mine", "Ours", "Theirs"} == set(re.findall("mine|Ours|Theirs", brain.read_text(PAGE) or ""))
     assert brain.read(COPY) is None
 
 
@@ -178,10 +183,7 @@ def test_copies_of_logs(brain: Brain) -> None:
     beside = log.with_name(f"access.{name}.log")
     beside.write_text("2025-09-16T15:30:00Z | READ | /a.md\n2025-09-16T15:31:00Z | READ | /b.md\n")
     journal = next(brain.journal.folder.glob("*.jsonl"))
-    same, longer = (
-        journal.with_name(f"{journal.stem}.{name}.jsonl"),
-        journal.with_name(f"{journal.stem}.{name[:-1]}H.jsonl"),
-    )
+    same, longer = (journal.with_name(f"{journal.stem}.{each}.jsonl") for each in (name, f"{name[:-1]}H"))
     same.write_bytes(journal.read_bytes())
     longer.write_bytes(kept := journal.read_bytes() + b'{"seq": 99}\n')
     base = brain.journal.blobs.put(b"a long text " * 100)
@@ -210,8 +212,7 @@ def test_what_was_new_on_one_device_has_no_known_origin(brain: Brain) -> None:
     told_by_another_device(brain, mine, theirs, "laptop-aaaaaa")
     told_by_another_device(brain, None, theirs, "attic-aaaaaa")
     settle_versions(brain)
-    statements = re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE)
-    assert {"Tulips", "Mine", "More", "Theirs"} == set(statements)
+    assert ["Mine", "More", "Theirs", "Tulips"] == statements_of(brain)
 
 
 UUID = "0199aaaa-0000-7000-8000-000000000001"
