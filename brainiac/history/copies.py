@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -49,6 +50,8 @@ _MERGED = _PAGES | {
 }
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 _DIFFERENCES = "differences"  # a folder in this machine's state
+# Syncthing's, as it names them: by the second, and by the device whose version stands now
+_UNMARKED_COPY = re.compile(r"(.+\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7})(\.[a-z]+)")
 
 
 def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
@@ -87,6 +90,19 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
             folders[:] = [name for name in folders if not name.startswith(".")]
             paths = (brain.tree.relative(os.path.join(folder, name)) for name in sorted(files))
             yield from ((path, original) for path in paths if (original := original_of(path)))
+
+
+def mark_copy(brain: Brain, copy: str) -> None:
+    """Put this device's mark into the name of a copy of Syncthing's that just came about.
+
+    Where two devices lose against a third within a second, their copies have one name, and Syncthing drops one of them.
+    """
+    match = _UNMARKED_COPY.fullmatch(copy)
+    if match is None or brain.tree.kind_of(original_of(copy) or "") not in _MERGED | _PROMPTS:
+        return
+    marked = f"{match[1]}_{brain.journal.device.rpartition('-')[2]}{match[2]}"
+    with suppress(OSError):  # it is gone, or one of this name is there
+        brain.committer.disk.rename_new(brain.tree.absolute(copy), brain.tree.absolute(marked))
 
 
 def _settle_all(

@@ -19,7 +19,7 @@ from brainiac.brain import Brain
 from brainiac.errors import FormatError, StorageError, storage_trouble
 from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
 from brainiac.formats.prompt import conversation_of, prompt_path_of
-from brainiac.history.copies import find_marked, is_marked, settle_versions
+from brainiac.history.copies import find_marked, is_marked, mark_copy, settle_versions
 from brainiac.library import read_prompt
 from brainiac.pipeline import watch
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
@@ -205,6 +205,7 @@ class Bus:
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
         if kind is PathKind.IGNORED and original_of(relative) is not None:  # a sync tool's conflict copy
+            mark_copy(self._brain, relative)
             self._soon_merge()
         if kind in (PathKind.IGNORED, PathKind.JOURNAL) or relative == tree.layout.logs:
             return
