@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from itertools import groupby
@@ -35,7 +35,10 @@ def common_version(store: Store, path: str, ours: bytes, theirs: bytes, former_p
         theirs: The other text: of a copy, or of the same page at a path that it was moved from.
         former_path: That path; "" for a copy.
     """
-    lineage = _Lineage(store, (path, former_path) if former_path else (path,), events.content_hash(theirs))
+    paths = {path}
+    if former_path:  # there may be a third one, where it was moved twice
+        paths, _ = _known_paths(store, _uuid_of(theirs.decode("utf-8", "replace")), {path, former_path})
+    lineage = _Lineage(store, paths, events.content_hash(theirs), is_moved=bool(former_path))
     first, second = lineage.distances(events.content_hash(ours)), lineage.distances(events.content_hash(theirs))
     common = sorted((first[digest] + second[digest], digest) for digest in first.keys() & second.keys())
     texts = (store.committer.kept_text(digest) for _, digest in common)
@@ -71,16 +74,17 @@ class _Lineage:
 
     Args:
         store: Whose journals.
-        paths: The file's; two where a page stands at both.
+        paths: The file's; all that a page ever had, where it stands at two.
         copied: The content hash of the version in the conflict copy, or at the former path.
+        is_moved: Whether it stands at two.
     """
 
-    def __init__(self, store: Store, paths: Sequence[str], copied: str) -> None:
+    def __init__(self, store: Store, paths: Collection[str], copied: str, *, is_moved: bool) -> None:
         # by content hash, of a version that a process wrote: the versions that it grew from
         self._made: dict[str, set[str]] = defaultdict(set)
         # by content hash, of a version that came from outside: what each device had there before, None for nothing
         self._seen: dict[str, list[str | None]] = defaultdict(list)
-        self._is_moved = len(paths) > 1
+        self._is_moved = is_moved
         recorded = [(device, event) for device, event in store.journal.all_events() if event.changes]
         changes = [change for _, event in recorded for change in event.changes]
         moves = {(each.path, each.source) for each in changes if each.source and each.source != each.path}
@@ -222,26 +226,14 @@ def _moves(store: Store, uuid: str, paths: Collection[str]) -> set[tuple[str, st
         uuid: The page's.
         paths: Where files with this uuid stand now.
     """
-
-    @cache
-    def is_page(digest: str | None) -> bool:
-        """Return whether a text in the journal is one of the page's."""
-        with suppress(FormatError):
-            return str(split(store.kept_text(digest) or "")[0].get("uuid") or "") == uuid
-        return False
-
-    store.projection.follow()
-    leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
-    former = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
-    # where it stands, and all that it ever left
-    known = {*paths, *(source or path for source, path, digest in former if is_page(digest))}
+    known, is_page = _known_paths(store, uuid, paths)
     rows = store.projection.query(
         "WITH known AS (SELECT value FROM json_each(?)) SELECT device, path, before, after, source FROM changes"
         " WHERE path IN known OR source IN known ORDER BY device, event, position",
         json.dumps(sorted(known)),
     )
     # from where it stands to where it stands: that was it, also where a purge took the text that it had then
-    moves = {(source, path) for source, path, _ in former if source in paths and path in paths}
+    moves = {(source, path) for _, path, _, _, source in rows if source in paths and path in paths and source != path}
     for _, changes in groupby(rows, key=lambda row: row[0]):
         standing: list[str] = []  # in the order of arrival
         left = ""  # the path that was left when the page stood nowhere else
@@ -261,6 +253,32 @@ def _moves(store: Store, uuid: str, paths: Collection[str]) -> set[tuple[str, st
                 moves.add((left, path))
             standing.append(path)
     return moves
+
+
+def _known_paths(store: Store, uuid: str, paths: Collection[str]) -> tuple[set[str], Callable[[str | None], bool]]:
+    """Return the paths where a page stands and all that it ever left; and what tells whether a text is one of its own.
+
+    Args:
+        store: Whose journals.
+        uuid: The page's.
+        paths: Where files with this uuid stand now.
+    """
+
+    @cache
+    def is_page(digest: str | None) -> bool:
+        return uuid != "" and _uuid_of(store.kept_text(digest) or "") == uuid
+
+    store.projection.follow()
+    leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
+    left = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
+    return {*paths, *(source or path for source, path, digest in left if is_page(digest))}, is_page
+
+
+def _uuid_of(text: str) -> str:
+    """Return the uuid in a page's front matter; "" where there is none, or it cannot be parsed."""
+    with suppress(FormatError):
+        return str(split(text)[0].get("uuid") or "")
+    return ""
 
 
 def _reachable(path: str, edges: Collection[tuple[str, str]]) -> set[str]:

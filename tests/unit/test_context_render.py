@@ -15,12 +15,7 @@ from brainiac.formats.short_term import Item
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import (
-    ConsolidateRequest,
-    Purpose,
-    ReflectRequest,
-    Said,
-)
+from brainiac.llm.schemas import ConsolidateRequest, Purpose, ReflectRequest, Said
 from brainiac.search.documents import Hit
 from tests.support.models import (
     MODEL,
@@ -90,12 +85,7 @@ def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Pur
         (Purpose.VERIFY, ["## Core Identity", "## What Was Said", "## Statements"]),
         (
             Purpose.SYNTHESIZE,
-            [
-                "## Core Identity",
-                "## Events Behind It",
-                "## The Page So Far",
-                "## Promotion Candidates",
-            ],
+            ["## Core Identity", "## Events Behind It", "## The Page So Far", "## Promotion Candidates"],
         ),
         (Purpose.SUMMARIZE, ["## Core Identity", "## Archived Events", "## Remaining Events", "## Summary Wanted"]),
         (

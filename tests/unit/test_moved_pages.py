@@ -134,6 +134,25 @@ def test_moved_to_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ({NEW}, 1) == (set(pages) - {"memory/review.md"}, pages[NEW].count("green tea"))
 
 
+def test_moved_on_while_the_old_path_came_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The desk sees the old path go when it merges what came back, then a third one: that grew from the second."""
+    pair = Pair(tmp_path, monkeypatch)
+    begun = (pair.desk.root / OLD).read_text()
+    move(pair.desk, OLD, NEW)
+    for pet in ("dog", "cat"):
+        pair.desk.run()
+        edit(pair.laptop, OLD, "- Lives", f"- Has a {pet}. ^{pet}\n- Lives")
+        pair.laptop.run()
+        pair.transport.sync(pair.laptop, pair.desk)
+        pair.desk.run()
+        if pet == "dog":
+            pair.desk.drop(OTHER, begun + "- Has a bird. ^bird\n")
+            pair.desk.run()
+            (pair.desk.root / NEW).unlink()
+    [page] = (text for path, text in pair.pages(pair.desk).items() if path != REVIEW)
+    assert {"dog", "bird", "cat"} == set(re.findall("dog|bird|cat", page))
+
+
 @pytest.mark.parametrize("mover", ["desk", "laptop"])
 def test_without_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mover: str) -> None:
     """As with Obsidian Sync: the device that moved the page merges it, also where the other one runs the processes;

@@ -12,15 +12,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
-from brainiac.llm.schemas import (
-    ConsolidateRequest,
-    Consolidation,
-    Page,
-    PageRef,
-    Purpose,
-    Relevance,
-    SynthesizeRequest,
-)
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Page, PageRef, Purpose, Relevance, SynthesizeRequest
 from tests.support.promotions import (
     LTM,
     ScriptedEngine,
@@ -142,10 +134,7 @@ def test_a_how_to_is_a_page_with_its_steps_and_changes_as_one(tmp_path: Path) ->
     assert ("run the tests", "bump the version", "fly deploy") == next(
         page.steps for path, page in pages(brain).items() if path.startswith("skills/")
     )
-    tell(
-        brain,
-        "How I deploy Tidepool now:\n1. run the tests\n2. bump the version\n3. git push hetzner\n4. look",
-    )
+    tell(brain, "How I deploy Tidepool now:\n1. run the tests\n2. bump the version\n3. git push hetzner\n4. look")
     promote(brain)
     skills = [page for path, page in pages(brain).items() if path.startswith("skills/")]
     assert [("run the tests", "bump the version", "git push hetzner", "look")] == [p.steps for p in skills]
