@@ -266,7 +266,11 @@ def _known_paths(store: Store, uuid: str, paths: Collection[str]) -> tuple[set[s
 
     @cache
     def is_page(digest: str | None) -> bool:
-        return uuid != "" and _uuid_of(store.kept_text(digest) or "") == uuid
+        texts = [store.kept_text(digest)]
+        if digest and texts[0] is None:  # a purge took it: it is known by what stood there before, and since
+            beside = "SELECT before, after FROM changes WHERE ? IN (before, after) AND before != after"
+            texts = [store.kept_text(each) for row in store.projection.query(beside, digest) for each in row]
+        return any(uuid and _uuid_of(text or "") == uuid for text in texts)
 
     store.projection.follow()
     leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"

@@ -27,16 +27,7 @@ from brainiac.llm.schemas import (
     Said,
     SynthesizeRequest,
 )
-from tests.support.models import (
-    NOW,
-    answer_request,
-    event_of,
-    hit_of,
-    make_brain,
-    model_brain,
-    short_term,
-    shown,
-)
+from tests.support.models import NOW, answer_request, event_of, hit_of, make_brain, model_brain, short_term, shown
 from tests.support.openai_server import ChatServer, call_tools, say
 
 HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")

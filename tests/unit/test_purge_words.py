@@ -443,14 +443,19 @@ def test_what_is_typed_anew_after_a_purge_stays_and_is_named(world: World) -> No
     assert [(PAGE, True)] == [(each["path"], "typed or brought here" in each["what"]) for each in named]
 
 
-def test_a_page_that_was_moved_elsewhere_stands_once(world: World) -> None:
-    """The text that it had when it was moved there is destroyed; the move still says that both are one page."""
+@pytest.mark.parametrize("in_two_steps", [False, True])
+def test_a_page_that_was_moved_elsewhere_stands_once(world: World, in_two_steps: bool) -> None:
+    """The text that it had when it was moved there is destroyed; the move still says that both are one page, or what
+    stood there before and since does."""
     known = "uuid: 0199d1a0-0000-7000-8000-000000000001\nupdated_at: 2025-09-14T09:00:00Z"
     world.save(PAGE, f"---\n{known}\n---\n# Garden\n\n- {SECRET}\n- The roses are red.\n")
     later(world)
     desk, there = world.device("desk"), "memory/long_term/concrete/roses.md"
     desk.run()
-    (desk.root / PAGE).rename(desk.root / there)
+    (desk.root / PAGE).rename(elsewhere := desk.root.with_name("page.md"))
+    if in_two_steps:
+        later(desk)
+    elsewhere.rename(desk.root / there)
     later(desk)
     assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
     meet(desk, world)
