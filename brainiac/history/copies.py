@@ -93,15 +93,15 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
 
 
 def mark_copy(brain: Brain, copy: str) -> None:
-    """Put this device's mark into the name of a copy of Syncthing's that just came about.
+    """Put a mark of its content into the name of a copy of Syncthing's that just came about.
 
     Where two devices lose against a third within a second, their copies have one name, and Syncthing drops one of them.
     """
     match = _UNMARKED_COPY.fullmatch(copy)
-    if match is None or brain.tree.kind_of(original_of(copy) or "") not in _MERGED | _PROMPTS:
+    if match is None or brain.git_operation or brain.tree.kind_of(original_of(copy) or "") not in _MERGED | _PROMPTS:
         return
-    marked = f"{match[1]}_{brain.journal.device.rpartition('-')[2]}{match[2]}"
-    with suppress(OSError):  # it is gone, or one of this name is there
+    with suppress(OSError):  # it is gone, may not be read, or one of this name is there
+        marked = f"{match[1]}_{content_hash(brain.tree.absolute(copy).read_bytes())[:6]}{match[2]}"
         brain.committer.disk.rename_new(brain.tree.absolute(copy), brain.tree.absolute(marked))
 
 

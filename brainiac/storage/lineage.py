@@ -22,6 +22,7 @@ from brainiac.storage.external_edits import FOUND
 from brainiac.storage.store import Store
 from brainiac.tree import original_of, possible_original
 
+_PAGES = frozenset({events.PathKind.MEMORY, events.PathKind.ARCHIVED})
 MAX_DEPTH = 4  # so many versions that arrived on several devices are looked behind, one within the other
 
 
@@ -95,7 +96,9 @@ class _Lineage:
         # also those of other copies: of three versions one may have been put over the other two in turn
         copies = {copied} | _conflict_copies(event for _, event in recorded)
         for digest, before in self._seen.items():
-            self._seen[digest] = [former for former in before if former not in copies]
+            # one that was moved away says nothing alone; beside another one it still limits what both grew from
+            is_known = any(former not in copies and former != digest for former in before)
+            self._seen[digest] = [former for former in before if former != copied] if is_known else []
 
     def _add(self, event: events.Event, paths: set[str], places: _Places) -> None:
         """Add what an event of a device says about the versions of the file.
@@ -275,7 +278,8 @@ def _known_paths(store: Store, uuid: str, paths: Collection[str]) -> tuple[set[s
     store.projection.follow()
     leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
     left = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
-    return {*paths, *(source or path for source, path, digest in left if is_page(digest))}, is_page
+    pages = [(source or path, digest) for source, path, digest in left if store.tree.kind_of(source or path) in _PAGES]
+    return {*paths, *(path for path, digest in pages if is_page(digest))}, is_page
 
 
 def _uuid_of(text: str) -> str:

@@ -286,8 +286,14 @@ def _has_copy(tree: Tree, path: str, digest: str) -> bool:
     """
     file = tree.absolute(path)
     with suppress(OSError):
-        for beside in file.parent.iterdir():
-            is_copy = original_of(beside.name) == file.name or possible_original(beside.name, {file.name})
-            if is_copy and (content := read_bytes(beside)) is not None and content_hash(content) == digest:
-                return True
+        for _ in range(2):  # once more where a copy got its mark in this moment
+            is_gone = False
+            for beside in file.parent.iterdir():
+                if original_of(beside.name) == file.name or possible_original(beside.name, {file.name}):
+                    content = read_bytes(beside)
+                    is_gone |= content is None
+                    if content is not None and content_hash(content) == digest:
+                        return True
+            if not is_gone:
+                break
     return False

@@ -190,12 +190,7 @@ def every_request() -> dict[Purpose, Request]:
             ],
         ),
         SynthesizeRequest(
-            now=NOW,
-            kind="concrete",
-            title="Pets",
-            candidates=existing,
-            standing=existing,
-            events=events,
+            now=NOW, kind="concrete", title="Pets", candidates=existing, standing=existing, events=events
         ),
         SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
         OrganizeRequest(

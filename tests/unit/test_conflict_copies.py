@@ -117,8 +117,7 @@ def told_by_another_device(brain: Brain, before: str | None, after: str, device:
     digests = [None if text is None else content_hash(text.encode()) for text in (before, after)]
     change = RecordedChange("create" if before is None else "update", PAGE, *digests)
     line = {"seq": 1, "id": f"0199{device}", "at": "2025-09-16T15:30:00Z", "kind": NoteEdited.kind, "by": "person"}
-    journal = brain.tree.journal / device / "2025-09-16.jsonl"
-    journal.parent.mkdir()
+    (journal := brain.tree.journal / device / "2025-09-16.jsonl").parent.mkdir()
     journal.write_text(json.dumps(line | {"cause": None, "data": {}, "changes": [asdict(change)]}) + "\n")
 
 
@@ -157,6 +156,23 @@ def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain, is_seen_twi
         put(brain, COPY, version)
         settle_versions(brain)
     assert ["Mine", "Theirs", "Third", "Tulips"] == statements_of(brain)
+
+
+def test_a_version_that_gave_way_and_lived_on_elsewhere(brain: Brain) -> None:
+    """A copy was merged here, and its version edited on the laptop; on the attic what stood before gave way to that."""
+    text = "# Garden\n\n- Tulips. ^aaaa\n"
+    mine, theirs = (text + f"- {name}. ^{name}\n" for name in ("Mine", "Theirs"))
+    for version in (text, mine):
+        put(brain, PAGE, version)
+        brain.observed.note_change(PAGE)
+    put(brain, COPY, theirs)
+    settle_versions(brain)
+    told_by_another_device(brain, theirs, theirs + "- More. ^dddd\n", "laptop-aaaaaa")
+    told_by_another_device(brain, mine, theirs + "- More. ^dddd\n", "attic-aaaaaa")
+    put(brain, COPY, brain.read_text(PAGE) or "")
+    put(brain, PAGE, theirs + "- More. ^dddd\n")
+    settle_versions(brain)
+    assert ["Mine", "More", "Theirs", "Tulips"] == statements_of(brain)
 
 
 def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
@@ -317,10 +333,10 @@ def test_only_the_active_device_settles(brain: Brain) -> None:
 
 
 def test_a_daemon_settles_them(tmp_path: Path) -> None:
-    """As soon as they are there; first a copy gets the device's mark, which makes its name no other device's."""
+    """As soon as they are there; first a copy gets a mark of its content, which another device's has not."""
     with running(tmp_path / "brain") as pair:
         pair.drop(STM, stm())
         pair.drop(STM_COPY, stm(1))
         eventually(lambda: pair.text(STM_COPY) is None and "said 1" in (pair.text(STM) or ""), "merged")
         [merged] = pair.brain.journal.events(kinds={"copy-merged"})
-        assert STM_COPY.replace(".md", f"_{pair.brain.journal.device[-6:]}.md") == merged.data["copy"]
+        assert STM_COPY.replace(".md", f"_{content_hash(stm(1).encode())[:6]}.md") == merged.data["copy"]

@@ -60,11 +60,7 @@ def test_events_do_not_change() -> None:
 def test_every_kind_reads_its_own_lines() -> None:
     """What is written of an event is read as the same value, and by any other reader as the same kind."""
     answered = events.PromptAnswered(
-        prompt="inbox/q.md",
-        prompt_id="p",
-        prompt_sha256="s",
-        response="inbox/q.response.md",
-        model="m",
+        prompt="inbox/q.md", prompt_id="p", prompt_sha256="s", response="inbox/q.response.md", model="m"
     )
     line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", answered.kind, "core_loop", data=answered.to_json())
     assert answered == line.what
@@ -123,11 +119,7 @@ FORMER = {  # a line of an earlier version: its kind and data, what is read of i
     "change-suggested": ({}, events.ProposalMade(proposals=()), "memory/review.md → asks you something"),
     "copy-found": ({}, events.ProposalMade(proposals=()), "memory/review.md → asks you something"),
     "notes-deleted": ({}, events.NoteDeleted(), "a.md → deleted by hand"),
-    "plugin-distrusted": (
-        {"plugin": "x"},
-        events.PluginTrusted(plugin="x", is_trusted=False),
-        "x → trusted no more",
-    ),
+    "plugin-distrusted": ({"plugin": "x"}, events.PluginTrusted(plugin="x", is_trusted=False), "x → trusted no more"),
 }
 
 

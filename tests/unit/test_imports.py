@@ -336,13 +336,7 @@ def test_of_claude_content_counts_and_files_are_notes(shell: Shell, tmp_path: Pa
     assert [("I fly to Lisbon on Friday.\n\n[plan.txt]\n\n[map.png]", "Enjoy it there."), TURNS[1]] == texts(shell)
     assert [1, 2, 1, 1, 1, 1] == [outcome["taken"] for outcome in report["items"]]
     text = "\n".join(pages(shell).values())
-    for words in (
-        "> # Plan\n> Pack light.",
-        "> Travels often.",
-        "> Writes a book.",
-        "> Be kind.",
-        "> One.",
-    ):
+    for words in ("> # Plan\n> Pack light.", "> Travels often.", "> Writes a book.", "> Be kind.", "> One."):
         assert words in text
     assert "Have fun." not in text
     assert {"known"} == {state for state, *_ in states(take(shell, tmp_path / "data.zip"))}

@@ -8,15 +8,7 @@ from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
 from brainiac.formats.page import shareable_text
-from brainiac.formats.short_term import (
-    EMPTY,
-    HEADINGS,
-    Item,
-    ShortTermDocument,
-    ShortTermMemory,
-    StmEvent,
-    document_of,
-)
+from brainiac.formats.short_term import EMPTY, HEADINGS, Item, ShortTermDocument, ShortTermMemory, StmEvent, document_of
 from tests.support.notes_texts import BIG, ids, texts, times, words
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
